@@ -167,7 +167,7 @@ def observation_shape(game: Any) -> tuple[int, ...]:
 
 
 def num_owned_cells(game: Any) -> int:
-    """Length of ``Game.ownership``; 0 in games whose cells have no owners."""
+    """Length of ``Game.ownership``; 0 in games without owned cells."""
     return int(jax.eval_shape(game.ownership, state_shapes(game)).size)
 
 
@@ -248,7 +248,7 @@ class Game(ABC, Generic[State]):
         return (self.returns(state) == 1).astype(jnp.int32)
 
     def ownership(self, state: State) -> Int32[Array, "cells"]:
-        """The seat that owns each cell of the board, -1 for nobody; of length 0 in games whose cells have no owners.
+        """The seat that owns each cell of the board, -1 for free cells; empty in games without owned cells.
 
         Training can use the final ownership as an auxiliary target, see ``loss.ownership_loss_weight``.
         """
@@ -257,7 +257,7 @@ class Game(ABC, Generic[State]):
 
     @property
     def fixed_start(self) -> bool:
-        """Whether ``init`` returns the same state for every key, which makes resets cheaper."""
+        """True if ``init`` returns the same state for every key, which makes resets cheaper."""
         return False
 
     def is_truncated(self, state: State) -> Bool[Array, ""]:
@@ -266,7 +266,7 @@ class Game(ABC, Generic[State]):
         return jnp.asarray(False)
 
     def is_legal(self, state: State, action: ActionLike) -> Bool[Array, ""]:
-        """Whether ``action``, any integer, is legal; always false at the end. May be cheaper than ``legal_action_mask``."""
+        """Return whether ``action``, any integer, is legal; false at the end. May be cheaper than ``legal_action_mask``."""
         action = as_action(action)
         inside = (action >= 0) & (action < self.num_actions)
         return inside & self.legal_action_mask(state)[jnp.clip(action, 0, self.num_actions - 1)]
@@ -342,7 +342,7 @@ class Game(ABC, Generic[State]):
 
     @property
     def has_lookahead(self) -> bool:
-        """Whether the game overrides ``outcomes_of_actions``."""
+        """True if the game overrides ``outcomes_of_actions``."""
         return False
 
     def outcomes_of_actions(self, state: State, actions: Int32[Array, "k"]) -> Int32[Array, "k"]:
@@ -376,7 +376,7 @@ class Game(ABC, Generic[State]):
 
     @property
     def has_hidden_information(self) -> bool:
-        """Whether players have hidden information. True in games that override ``determinize``."""
+        """True if players have hidden information, so that the game overrides ``determinize``."""
         return False
 
     def determinize(self, state: State, player: Int32[Array, ""], key: PRNGKeyArray) -> State:
@@ -434,7 +434,7 @@ class Game(ABC, Generic[State]):
     def characters(self, state: State) -> UInt8[Array, "cells"]:
         """A square board as ASCII codes, one per cell, bottom row first, for pages that show many boards.
 
-        Of length 0 in games without a square board.
+        The array is empty in games without a square board.
         """
         del state
         return jnp.zeros(0, jnp.uint8)

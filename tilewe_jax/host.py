@@ -24,7 +24,7 @@ class HostPosition(Protocol):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """True if the game is over."""
 
     def scores(self) -> tuple[int, ...]:
         """Current points by seat."""
@@ -125,7 +125,7 @@ class HostGame:
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     """The options given to ``make_host_game``."""
     has_hidden_information: bool = False
-    """Whether players have hidden information, see ``Game.has_hidden_information``."""
+    """True if players have hidden information, see ``Game.has_hidden_information``."""
     new_deal: Callable[[Random], Any] = field(default=_no_deal, compare=False)
     """Draws a deal for ``init_from_deal`` from a random generator."""
     returns: Callable[[Any], Sequence[float]] = field(default=_shared_win, compare=False)
@@ -156,7 +156,7 @@ class Offer:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The options that a player can choose, each with its ``choices`` or its ``range``."""
     is_hidden: bool = False
-    """Whether players have hidden information."""
+    """True if players have hidden information."""
     settings: Callable[..., Any] | None = None
     """Factory of the settings from the options; for a game without a plain-Python form, factory of the game."""
     host_game: Callable[[Any], HostGame] | None = None

@@ -58,7 +58,7 @@ class Record:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the record has a result."""
+        """True if the record has a result."""
         return bool(self.scores)
 
 

@@ -43,13 +43,13 @@ class TimeStep:
     rewards: Float32[Array, "batch players"]
     """Outcomes by seat of the games that this step ended, see ``Environment.rewards``; zero for other games."""
     terminated: Bool[Array, "batch"]
-    """Whether the step ended the game by its rules."""
+    """Mask of the games that the step ended by the rules."""
     truncated: Bool[Array, "batch"]
-    """Whether the step ended the game by a cap."""
+    """Mask of the games that the step ended by a cap on the length."""
     last_observation: Float32[Array, "batch ..."]
     """Observation of the player who has just moved, before any reset: the final observation of a game that ended."""
     illegal: Bool[Array, "batch"]
-    """Whether the action was illegal; illegal actions leave the game unchanged."""
+    """Mask of the illegal actions, which leave their games unchanged."""
     scores: Int32[Array, "batch players"]
     """Points by seat, before any reset."""
 

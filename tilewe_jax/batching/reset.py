@@ -28,7 +28,7 @@ class Start(Protocol[S_co]):
 
     @property
     def fixed_start(self) -> bool:
-        """Whether ``init`` returns the same state for all keys."""
+        """True if ``init`` returns the same state for all keys."""
         ...
 
     def init(self, key: PRNGKeyArray, /) -> S_co:

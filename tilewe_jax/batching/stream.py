@@ -41,7 +41,7 @@ class StreamSteps:
     actions: Int32[Array, "batch T"]
     """Actions played; -1 if no game is left, a blocked player was passed over, or the policy chose an illegal action."""
     ended: Bool[Array, "batch T"]
-    """Whether the action ended a game."""
+    """Mask of the actions that ended a game."""
     scores: Int32[Array, "batch T players"]
     """Scores of games that ended; zero for other games."""
     returns: Float32[Array, "batch T players"]

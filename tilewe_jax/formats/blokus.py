@@ -37,7 +37,7 @@ class BlokusGame:
 
     @property
     def has_passes(self) -> bool:
-        """Whether a colour with a legal placement may pass."""
+        """True if a colour with a legal placement may pass."""
         return self.config.voluntary_pass
 
     @property

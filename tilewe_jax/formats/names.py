@@ -34,11 +34,11 @@ class GtpGame(Protocol):
 
     @property
     def has_deal(self) -> bool:
-        """Whether the game has a random start; over GTP, its first actions are then ``deal_actions``."""
+        """True if the game has a random start; over GTP, its first actions are then ``deal_actions``."""
 
     @property
     def has_passes(self) -> bool:
-        """Whether a colour with another legal move may pass."""
+        """True if a colour with another legal move may pass."""
 
     def start(self) -> Any:
         """The position before the first command ``play``."""

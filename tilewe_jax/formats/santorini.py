@@ -35,7 +35,7 @@ class SantoriniNames:
 
     @property
     def has_deal(self) -> bool:
-        """Whether the workers start on random cells."""
+        """True if the workers start on random cells."""
         return self.config.placement == "random"
 
     def start(self) -> SantoriniBoard:

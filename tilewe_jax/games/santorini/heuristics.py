@@ -23,9 +23,9 @@ class ActionFeatures(NamedTuple):
     """Features of an action for the players of ``policies``, computed from the position after it for the mover."""
 
     wins: Bool[Array, "*lanes"]
-    """Whether the action ends the game."""
+    """The action ends the game."""
     loses: Bool[Array, "*lanes"]
-    """Whether the opponent can reply with a climb to level 3."""
+    """The opponent can reply with a climb to level 3."""
     height: Int32[Array, "*lanes"]
     """Sum of the levels of the mover's workers, 0 to 6."""
     replies: Int32[Array, "*lanes"]

@@ -165,7 +165,7 @@ class SantoriniBoard:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """True if the game is over."""
         return not self.legal_moves
 
     def scores(self) -> tuple[int, int]:
@@ -195,7 +195,7 @@ class SantoriniBoard:
 
     @property
     def placing(self) -> bool:
-        """Whether the player to move must place a worker."""
+        """True if the player to move must place a worker."""
         return None in self.workers
 
     @property
@@ -416,7 +416,7 @@ class SantoriniBoard:
 
     @property
     def _opponent_has_climbed(self) -> bool:
-        """Whether the opponent has won by standing on level 3."""
+        """True if the opponent has won by standing on level 3."""
         opponents = self.workers[2:] if self.player == 1 else self.workers[:2]
         return any(cell is not None and self.height(cell) == DOME - 1 for cell in opponents)
 

@@ -109,7 +109,7 @@ class Position:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the game is over. A position after the last action of an earlier round is the start of the next round."""
+        """True if the game is over. A position after the last action of an earlier round is the start of the next round."""
         return not all(self.trays) or self.passes == self.config.players
 
     def scores(self) -> tuple[int, ...]:
