@@ -248,7 +248,7 @@ class Game(ABC, Generic[State]):
         return (self.returns(state) == 1).astype(jnp.int32)
 
     def ownership(self, state: State) -> Int32[Array, "cells"]:
-        """The seat that owns each cell of the board, -1 for free cells; empty in games without owned cells.
+        """The seat that owns each cell of the board, -1 for no owner; empty in games without owned cells.
 
         Training can use the final ownership as an auxiliary target, see ``loss.ownership_loss_weight``.
         """
