@@ -125,7 +125,7 @@ class Dashboard {
   }
 
   #chartsOf(rows, heading) {
-    if (!rows.length) return heading === "Metrics" ? h("p.muted", {}, "No rows yet.") : null;
+    if (!rows.length) return heading === "Metrics" ? h("p.muted", {}, "This run has no rows yet.") : null;
     const flat = rows.map((row) => flatten(row));
     const names = [...new Set(flat.flatMap((row) => Object.keys(row)))].filter((name) => !X.includes(name) && name !== "time" && flat.some((row) => row[name]?.some(Number.isFinite)));
     const rank = (name) => (FIRST.indexOf(name) + 1 || FIRST.length + 1);

@@ -1,6 +1,6 @@
 // The page of a game to play or watch: a table connected to the server.
 
-import { api } from "./api.js";
+import { api, sentence } from "./api.js";
 import { Connection, sendOnce } from "./connection.js";
 import { confirmDialog } from "./dialogs.js";
 import { h, numeral, render } from "./dom.js";
@@ -147,6 +147,7 @@ class PlayPage {
   #moved(moves) {
     const move = moves.at(-1);
     if (move.player !== this.game.you) say(`${this.game.nameOf(move.player)} ${spokenMove(move)}`);
+    if (move.note) toast(sentence(move.note), "bad");
     const [before, after] = [this.game.frames[this.game.last - 1], this.game.frames[this.game.last]];
     if (after?.kind === "triominos" && before && before.round !== after.round) {
       toast(`Round ${after.round} is over: ${this.game.seats.map((_, seat) => `${this.game.nameOf(seat)} ${numeral(after.scores[seat])}`).join(", ")}.`);
