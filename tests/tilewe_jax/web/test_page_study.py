@@ -14,13 +14,13 @@ from tests.tilewe_jax.web.support import play_out
 
 def test_stepping_hints_and_analysis(open_page: Any) -> None:
     page = open_page()
-    page.start("duo_official", size=6)
+    page.start("duo_official", size=8)
     page.page.click('[data-focus="action-bulb"]')
     page.page.wait_for_selector(".tilewe-ghost.tilewe-good")
     play(page, move_by_keyboard, most=3)
-    page.wait_for_turn()
-    page.page.click('[data-focus="action-flag"]')
-    page.page.click("dialog .danger")
+    if page.wait_for_turn():
+        page.page.click('[data-focus="action-flag"]')
+        page.page.click("dialog .danger")
     page.page.wait_for_selector('[data-focus="review"]')
     last = page.state["move"]
     page.page.click('[data-focus="review"]')
