@@ -24,7 +24,7 @@ ID = "tests.search.tictactoe:TicTacToe"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files of games."""
+    """Four files of games."""
     out = tmp_path_factory.mktemp("teacher")
     play(out)
     return out
@@ -34,7 +34,7 @@ def play(out: Path) -> None:
     given = {
         "game": ID,
         "agent": "puct:num_simulations=12,num_candidates=9",
-        "batches": 2,
+        "batches": 4,
         "batch": 64,
         "num-nodes": 2,
         "min-visits": 1,
