@@ -265,7 +265,6 @@ class Inputs:
             "options of games": (9, self.fuzz_game_options),
             "settings": (8, self.fuzz_settings),
             "command lines": (14, self.fuzz_commands),
-            "output files": (3, self.fuzz_outputs),
         }
 
     def run(self, rng: random.Random) -> tuple[str, str | None]:
@@ -609,27 +608,6 @@ class Inputs:
             given += rng.choices(numbers if rng.random() < 0.6 else texts, k=rng.choice((0, 1, 1, 1, 1, 2)))
         given = ["nosuch" if item in ("-h", "--help") else _argument(item) for item in given]
         return self.command(command, *given)
-
-    def fuzz_outputs(self, rng: random.Random) -> str | None:
-        from tilewe_jax.utils.files import check_writable, replacing
-
-        name = rng.choice(
-            ("new", "folder", "link", "loop", "folder/x/y", "", "x" * 300, "a\0b", "new/x", "\ud800", "\n", "..", "/")
-        )
-        with contextlib.suppress(FileExistsError):
-            Path("folder").mkdir()
-        for link, target in (("link", "new"), ("loop", "loop")):
-            with contextlib.suppress(FileExistsError):
-                os.symlink(target, link)
-        path = mutated_text(rng, name) if rng.random() < 0.3 else name
-        path = path.replace("/", "_") if path.startswith(("/", "..")) and path not in ("/", "..") else path
-        try:
-            check_writable(path)
-            with replacing(path) as file:
-                file.write("content")
-        except (OSError, ValueError) as error:
-            return str(error)
-        return None
 
 
 class Canary:

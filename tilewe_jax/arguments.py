@@ -87,7 +87,8 @@ class _Field:
         try:
             return parse(self.kind, words[-1] if _list_in(self.kind) is None else words)
         except ValueError as error:
-            raise ValueError(f"{option_name(self.name)} {error}") from None
+            text = str(error).replace(" or none, not", ", not")  # an option is given or not
+            raise ValueError(f"{option_name(self.name)} {text}") from None
 
 
 def option_name(name: str) -> str:
@@ -209,4 +210,4 @@ def _placeholder(entry: _Field) -> str:
 def _default(entry: _Field) -> str:
     if entry.option.default or entry.default in (None, (), "", MISSING) or isinstance(entry.default, bool):
         return entry.option.default
-    return printed(entry.default)
+    return f"{entry.default:g}" if isinstance(entry.default, float) else printed(entry.default)

@@ -110,9 +110,11 @@ class Rate(GamesFile, Trust, Json):
         from tilewe_jax.agents import review
         from tilewe_jax.agents.analysis import AgentAnalyzer
 
-        games = review.games_of(self.file, self.read().games)
+        content = self.read()
+        games = review.games_of(self.file, content.games)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
+        self.print_skipped(content)
         compiling = _Compiling()
         with usage_errors():
             analyzer = AgentAnalyzer(

@@ -34,7 +34,7 @@ Game = Annotated[str, Option("GAME")]
 class _Timed(Json):
     """Options of all measurements."""
 
-    seconds: float = 5.0
+    seconds: Annotated[float, Option(is_last=True)] = 5.0
     """Seconds to measure, after compilation."""
 
     @contextmanager
@@ -65,7 +65,7 @@ class _Timed(Json):
 class _Seeded(_Timed):
     """Options of measurements that draw random moves."""
 
-    seed: int = 0
+    seed: Annotated[int, Option(is_last=True)] = 0
     """Seed of the random moves."""
 
 
@@ -77,8 +77,8 @@ class Play(GameOptions, _Seeded):
     or board (the board of tilewe in plain Python).
     """
 
-    form: Literal["stream", "games", "step", "board"] = "stream"
-    """Form of play, see above."""
+    form: Annotated[Literal["stream", "games", "step", "board"], Option("FORM")] = "stream"
+    """Form of play: stream, games, step or board."""
     policy: Annotated[str | None, Option("POLICY")] = None
     """Built-in policy that plays, see `tilewe-jax match --list`; by default random, in triominos random_stuck."""
     batch: int = 4000

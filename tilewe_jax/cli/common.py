@@ -138,19 +138,21 @@ class GamesFile(Imports):
     """Read each variation of a .blksgf file as a game, instead of the main lines alone."""
 
     def read(self) -> Any:
-        """Read the file, and name the content that is skipped, on standard error."""
-        return read_games(self.file, self.variations)
+        """Read the file as ``tilewe_jax.replay.recorded.GameFile``."""
+        from tilewe_jax.replay import recorded
+
+        return recorded.read(self.file, self.variations)
+
+    def print_skipped(self, content: Any) -> None:
+        """Name the content of the file that is skipped, on standard error."""
+        print_skipped(self.file, content, self.variations)
 
 
-def read_games(path: Path, variations: bool) -> Any:
-    """Read a file of games as ``tilewe_jax.replay.recorded.GameFile``, and name skipped content on standard error."""
-    from tilewe_jax.replay import recorded
-
-    file = recorded.read(path, variations)
-    for number, note in enumerate(file.notes):
-        hint = "; --variations makes each variation a game" if file.has_variations and not variations and not number else ""
+def print_skipped(path: Path, content: Any, variations: bool) -> None:
+    """Name the content of a file of games that is skipped, on standard error."""
+    for number, note in enumerate(content.notes):
+        hint = "; --variations makes each variation a game" if content.has_variations and not (variations or number) else ""
         err.print(f"{path}: {note}{hint}")
-    return file
 
 
 MAX_DEVICES = 1024

@@ -207,7 +207,9 @@ class Replay(GamesFile, Json):
         from tilewe_jax import records
         from tilewe_jax.registry import make
 
-        game, games = self.read().of_one_kind(self.file)
+        content = self.read()
+        game, games = content.of_one_kind(self.file)
+        self.print_skipped(content)
         with progress(len(games), quiet=self.json) as shown:
             verdicts = records.replay(
                 make(game.id, **game.options), games, follow=lambda done: shown.update(done, phase="replaying")
@@ -254,10 +256,12 @@ class Show(GamesFile):
         from tilewe_jax.utils.files import replacing
 
         check_writable(self.svg)
-        games = self.read().games
+        content = self.read()
+        games = content.games
         chosen = chosen_game(games, self.number, self.file)
         moves = len(chosen.record.actions)
         common.check_move(self.move, moves, self.number)
+        self.print_skipped(content)
         last = moves if self.move is None else self.move
         try:
             if not (self.plain or self.brief or self.svg or self.move is not None) and viewer.can_run():

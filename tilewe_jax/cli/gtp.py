@@ -15,9 +15,9 @@ from tilewe_jax.cli.common import (
     check_seed,
     check_writable,
     chosen_game,
+    print_skipped,
     print_written,
     progress,
-    read_games,
     usage_errors,
 )
 from tilewe_jax.utils.words import counted
@@ -106,7 +106,8 @@ class Convert(Imports):
         if to_sgf == from_sgf and not (to_sgf and is_part):
             both = f"both files are {'.blksgf' if to_sgf else 'records'}"
             raise UsageError(f"{both}; one of the two files must end with .blksgf, and the other one must not")
-        game, games = read_games(self.source, self.variations).of_one_kind(self.source)
+        content = recorded.read(self.source, self.variations)
+        game, games = content.of_one_kind(self.source)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.source)]
         if to_sgf:
@@ -116,4 +117,5 @@ class Convert(Imports):
                 raise records.RecordError(f"{self.source}: {error}") from None
         else:
             records.write(self.target, game, games)
+        print_skipped(self.source, content, self.variations)
         print_written(counted(len(games), "games"), self.target)

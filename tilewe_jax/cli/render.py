@@ -62,9 +62,11 @@ class Render(GamesFile):
             check_unused(self, f"with {kind}", "move")
         if kind != "html":
             check_unused(self, f"with {kind}", "analyses")
-        games = self.read().games
+        content = self.read()
+        games = content.games
         game = chosen_game(games, self.number, self.file)
         check_move(self.move, len(game.actions), self.number)
+        self.print_skipped(content)
         try:
             with progress(None, "", "drawing"):
                 drawn = self._grid(games) if kind == "grid" else self._game(kind, game)
