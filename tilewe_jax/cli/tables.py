@@ -10,7 +10,7 @@ from rich.text import Text
 from tilewe_jax.cli.streams import plain
 
 _FOLDED = 12
-"""Width to which a column of text may shrink before the table is printed as lines."""
+"""Width to which a column of text may shrink, unless a word of it, such as an agent, is longer."""
 
 
 class Rows:
@@ -48,8 +48,11 @@ class Rows:
         """Return the minimum width of the table."""
         width = 1
         for index, header in enumerate(headers):
-            longest = max(Text(cell).cell_len for cell in (*header.split("\n"), *(row[index] for row in rows)))
-            width += 3 + (min(longest, _FOLDED) if self._columns[index] in self._wrap else longest)
+            cells = [*header.split("\n"), *(row[index] for row in rows)]
+            longest = max(Text(cell).cell_len for cell in cells)
+            if self._columns[index] in self._wrap:
+                longest = min(longest, max(_FOLDED, *(Text(word).cell_len for cell in cells for word in cell.split())))
+            width += 3 + longest
         return width
 
     def _table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

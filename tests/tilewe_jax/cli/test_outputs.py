@@ -45,8 +45,7 @@ def test_tables_keep_names_and_numbers_whole_at_any_width(width: int) -> None:
     text = file.getvalue()
     assert "…" not in text
     assert text.count("0.1234 ± 0.5") == text.count("36,400") == 2
-    folded = re.sub(r"[^\w:=,]", "", "".join(re.split(r"│[^│\n]*│[^│\n]*│\n", text)))
-    assert all(agent in folded for agent in AGENTS)
+    assert all(agent in text for agent in AGENTS)
     if width >= 60:
         assert max(map(len, text.splitlines())) <= width
 
