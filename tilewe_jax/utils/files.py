@@ -37,7 +37,7 @@ def open_input(path: str | Path, limit: int) -> Iterator[BinaryIO]:
     """
     descriptor = os.open(path, _READ)
     status = os.fstat(descriptor)
-    error = None
+    error: OSError | None = None
     if stat.S_ISDIR(status.st_mode):
         error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     elif not stat.S_ISREG(status.st_mode):
