@@ -128,7 +128,7 @@ def rejects(outcome: Outcome, message: str) -> None:
         ("train --out run --set evaluation.opponents=nosuch", "'nosuch'"),
         ("train --out run --set replay.records=nowhere", "replay.records: nowhere"),
         ("train --out run --set evaluation.eval_opening=1000", "eval_opening"),
-        ("train --out run --set selfplay.num_games=2000000000", "(selfplay.num_games)"),
+        ("train --out run --set selfplay.num_games=2000000000", "selfplay.num_games"),
         ("train --out run --set optimizer.learning_rate=inf", "optimizer.learning_rate"),
         ("train --out run --set max_minutes=nan", "max_minutes must be"),
         ("train --out run --preset nosuch.py", "nosuch.py"),
@@ -248,7 +248,7 @@ def _about(**changes: Any) -> dict[str, Any]:
     [
         ({}, [1], "JSON"),
         ({}, "[" * 9000, "nested too"),
-        ({}, {"config": []}, "does not"),
+        ({}, {"config": []}, "bad.npz"),
         ({}, _about(size=["nano"]), "architecture and"),
         ({}, _about(options=[1]), "architecture and"),
         ({}, _about(game=3), "architecture and"),
@@ -268,7 +268,7 @@ def _about(**changes: Any) -> dict[str, Any]:
         ({"about.npy": npy(np.array(Canary()), allow_pickle=True)}, None, "has dtype object"),
         ({"w0.npy": pickle.dumps(Canary())}, None, "w0"),
         ({"w0.npy": header((10**15,))}, None, "has shape (1000000000000000,)"),
-        ({"w0.npy": header(SHAPE) + b"\0" * 9}, None, "size that"),
+        ({"w0.npy": header(SHAPE) + b"\0" * 9}, None, "array w0"),
         ({"w0.npy": header((-3, -3, *SHAPE[2:])) + b"\0" * (2 * math.prod(SHAPE))}, None, "has shape (-3, -3, "),
         ({"w0.npy": header("((" * 3000)}, None, "array w0"),
         ({"w0.npy": npy(np.zeros(2_000_000, np.float16))}, None, "has shape (2000000,)"),
@@ -317,7 +317,7 @@ def test_a_zip_bomb_is_not_unpacked() -> None:
 def test_exported_networks() -> None:
     os.mkfifo("pipe")
     game = tilewe_jax.make("santorini")
-    for content, message in ((b"", "file of"), (pickle.dumps(Canary()), "file of")):
+    for content, message in ((b"", "./net"), (pickle.dumps(Canary()), "./net")):
         Path("net").write_bytes(content)
         with pytest.raises(ValueError, match=message):
             exported.load(game, "./net")
@@ -329,7 +329,7 @@ def test_exported_networks() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "settings"),
+        ("[]", "config.json"),
         ("{", "config.json"),
         ("[" * 100_000, "nested too deeply"),
         ('{"game": 3}', "game"),
@@ -341,7 +341,7 @@ def test_exported_networks() -> None:
 def test_config_json(content: str, message: str) -> None:
     Path("run").mkdir()
     Path("run/config.json").write_text(content)
-    rejects(run("report", "run"), message if message != "settings" else "these are not the settings of a run")
+    rejects(run("report", "run"), message)
     for command in ("match --run run", "train --out run --resume"):
         outcome = run(*command.split())
         assert outcome.is_one_line
