@@ -11,7 +11,7 @@ import pytest
 import tilewe_jax
 from experiments.imitation import imitation, teacher
 from tests.search.tictactoe import TicTacToe
-from tests.support import positions
+from tests.support import positions, slow
 from tilewe_jax import networks
 from tilewe_jax.agents import agent
 from tilewe_jax.networks import weights
@@ -101,7 +101,7 @@ def test_network_learns_and_is_measured(folder: Path, tmp_path: Path, capsys: py
     assert bool(GAME.is_legal(start, choose(start, jax.random.key(1))))
 
 
-@pytest.mark.parametrize("architecture", ["linear_policy_mlp", "placement_policy_mlp"])
+@pytest.mark.parametrize("architecture", [slow("linear_policy_mlp"), "placement_policy_mlp"])
 def test_untrained_perceptron_has_the_policy_of_the_heuristics(architecture: str) -> None:
     game = tilewe_jax.make("tilewe", players=2, size=5, pieces=("O1", "I2", "L3"))
     model = networks.make(game, architecture, "tiny", jax.random.key(0))
