@@ -354,12 +354,15 @@ class Match:
         seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
             cpu_started = time.process_time()
-            # Results go through the host, because they may be on several devices.
-            action, mover = (np.array(part) for part in self._compiled["movers"](play, np.int32(ply), seats_first))
+            choice = self._compiled["movers"](play, np.int32(ply), seats_first)
             for place, decider in enumerate(self._deciders):
-                arguments = action, mover, play, np.int32(ply), decider.indices
-                chosen, memories[place] = decider.choose(decider.agent, memories[place], *arguments)
-                action = np.array(chosen)
+                if self.devices > 1:  # the results of the last program may be on several devices
+                    choice = tuple(map(np.array, choice))
+                action, memories[place] = decider.choose(
+                    decider.agent, memories[place], *choice, play, np.int32(ply), decider.indices
+                )
+                choice = action, choice[1]
+            action, mover = map(np.array, choice)
             results.count_decisions(mover[:count], on_device, time.process_time() - cpu_started)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
             play, played = self._compiled["move"](play, np.int32(ply), action)

@@ -176,7 +176,7 @@ def test_shipped_openings_are_legal_and_balanced(path: Path) -> None:
 
 
 def test_a_whole_ladder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    search = "puct:num_playouts=0,num_candidates=8,candidate_pool=8,max_depth=2,reuse_subtree=false,num_simulations="
+    search = "puct:num_playouts=0,priors=false,num_candidates=8,max_depth=2,reuse_subtree=false,num_simulations="
     options = ["--game", "santorini", "--set", "size=3", "--agent", "greedy", "--opponent", search + "{level}"]
     more = ["--levels", "1,3", "--games", "6", "4", "--repeats", "2", "--batch", "4", "--level-elo", "100", "200", "--json"]
     cli.main(["ladder", *options, *more, "--out", str(tmp_path / "new")])
