@@ -90,7 +90,7 @@ class _Decider:
     choose: Any = None
     """Compiled: adds the decider's actions to the actions of all games, and returns the new memory, ``[batch, ...]``."""
     init: Any = None
-    """Compiled: returns the memory of new games, which is their trees; ``None`` for deciders without trees."""
+    """Compiled: returns the memory of new games, which is their trees."""
     advance: Any = None
     """Compiled: returns the memory after the actions of all games."""
 
@@ -167,6 +167,8 @@ class Match:
         on_host = {index: host_player(agent) for index, agent in enumerate(agents)}
         self._host_players = {index: player for index, player in on_host.items() if player}
         self._deciders = _deciders({index: agents[index] for index, player in on_host.items() if not player}, divisors)
+        self._policies = [decider for decider in self._deciders if not decider.keeps_tree]
+        self._tree_deciders = [decider for decider in self._deciders if decider.keeps_tree]
         self._compile()
 
     def _compile(self) -> None:
@@ -178,27 +180,26 @@ class Match:
         ends = jax.jit(lambda state: (jax.vmap(self.game.scores)(state), jax.vmap(self.game.returns)(state)))
         lowered: dict[Any, Any] = {
             "start": jax.jit(self._start).lower(number, key),
-            "movers": jax.jit(self._movers).lower(play, ply, seating),
+            "policies": jax.jit(self._choose_policies).lower([decider.agent for decider in self._policies], play, ply, seating),
             "move": jax.jit(self._move).lower(play, ply, number),
             "end": ends.lower(play.state),
         }
-        programs = {decider.program_key: decider for decider in self._deciders}
+        programs = {decider.program_key: decider for decider in self._tree_deciders}
         for program, decider in programs.items():
-            agent, trees = decider.agent, None
-            if decider.keeps_tree:
-                init, advance = (
-                    batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
-                )
-                trees = jax.eval_shape(init, agent, play.state)
-                lowered[program, "init"] = jax.jit(init).lower(agent, play.state)
-                lowered[program, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
+            agent = decider.agent
+            init, advance = (
+                batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
+            )
+            trees = jax.eval_shape(init, agent, play.state)
+            lowered[program, "init"] = jax.jit(init).lower(agent, play.state)
+            lowered[program, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
             choose = jax.jit(partial(self._choose, decider.divisor, decider.together), donate_argnums=1)
             lowered[program, "choose"] = choose.lower(agent, trees, number, number, play, ply, jnp.asarray(decider.indices))
         with ThreadPoolExecutor() as pool:
             compiled = dict(zip(lowered, pool.map(lambda program: program.compile(), lowered.values()), strict=True))
         memory.check_compiled(self.batch, *compiled.values())
         self._compiled = compiled
-        for decider in self._deciders:
+        for decider in self._tree_deciders:
             for name in ("choose", "init", "advance"):
                 setattr(decider, name, compiled.get((decider.program_key, name)))
 
@@ -278,6 +279,16 @@ class Match:
         waits = over | forfeited | (action >= 0)
         return action, jnp.where(waits, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
 
+    def _choose_policies(
+        self, agents: Sequence[Agent | None], play: _Play, ply: jax.Array, seating: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the actions of openings and of all agents without trees, -1 elsewhere, and the players that decide."""
+        action, mover = self._movers(play, ply, seating)
+        for decider, agent in zip(self._policies, agents, strict=True):
+            arguments = None, action, mover, play, ply, jnp.asarray(decider.indices)
+            action, _ = self._choose(decider.divisor, decider.together, agent, *arguments)
+        return action, mover
+
     def _choose(
         self,
         divisor: int,
@@ -341,7 +352,8 @@ class Match:
         padded[:count] = seating
         number = first + np.arange(self.batch)
         play = self._compiled["start"](jnp.asarray(number, jnp.int32), jax.random.key(self.seed))
-        memories = [decider.init(decider.agent, play.state) if decider.init else None for decider in self._deciders]
+        agents = [decider.agent for decider in self._policies]
+        memories = [decider.init(decider.agent, play.state) for decider in self._tree_deciders]
         initial = play.state
         deals = [self.game.deal(_row(initial, index)) for index in range(count)] if keep else []
         host_games = {
@@ -354,8 +366,8 @@ class Match:
         seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
             cpu_started = time.process_time()
-            choice = self._compiled["movers"](play, np.int32(ply), seats_first)
-            for place, decider in enumerate(self._deciders):
+            choice = self._compiled["policies"](agents, play, np.int32(ply), seats_first)
+            for place, decider in enumerate(self._tree_deciders):
                 if self.devices > 1:  # the results of the last program may be on several devices
                     choice = tuple(map(np.array, choice))
                 action, memories[place] = decider.choose(
@@ -367,9 +379,8 @@ class Match:
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
             play, played = self._compiled["move"](play, np.int32(ply), action)
             action = np.asarray(played)
-            for place, decider in enumerate(self._deciders):
-                if decider.advance:
-                    memories[place] = decider.advance(decider.agent, memories[place], action)
+            for place, decider in enumerate(self._tree_deciders):
+                memories[place] = decider.advance(decider.agent, memories[place], action)
             actions.append(action[:count])
             for index, host_game in host_games.items():
                 if actions[-1][index] >= 0:
