@@ -52,6 +52,8 @@ def split_over_devices(function: Callable[..., PyTree], devices: int | None = No
     available = jax.devices()
     count = len(available) if devices is None else devices
     check_count("devices", count, 1, len(available))
+    if count == 1:  # without shard_map, whose mesh would have JAX trace the same functions again
+        return function
     spec = PartitionSpec("data")
     # check_vma would fail: loops start from constants, which vary over the devices only from the second iteration on.
     mesh = Mesh(np.array(available[:count]), ("data",))
