@@ -73,8 +73,9 @@ class SubtreeReuse(Generic[State]):
     def advance(self, memory: Tree[State], action: Int32[Array, ""]) -> Tree[State]:
         """Return the subtree below an action of any player, or an empty tree if the action was never visited."""
         matches = (memory.candidates[ROOT] == action) & (memory.children[ROOT] >= 0)
-        after = self.search.game.apply(jax.tree.map(lambda leaf: leaf[ROOT], memory.state), action)
-        kept, fresh = subtree(memory, jnp.argmax(matches).astype(jnp.int32)), self.search.init(after)
+        # The root of the empty tree is not the new position; `recall` replaces it.
+        kept = subtree(memory, jnp.argmax(matches).astype(jnp.int32))
+        fresh = self.search.init(jax.tree.map(lambda leaf: leaf[ROOT], memory.state))
         return _where(jnp.any(matches), kept, fresh)
 
 

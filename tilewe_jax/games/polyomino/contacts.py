@@ -23,10 +23,10 @@ from tilewe_jax.lanes import materialize
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of pairs of a legal placement and one of its contacts on an open corner, by the word that holds the anchor."""
     size = words(config)
-    masks = []
+    masks, held = [], movegen.in_hand(hand)
     for i, fit in _fits(config, free).items():
-        held = fit & movegen.in_hand(hand, i)[None]
-        masks += [held & window(corners, config.bit(contact), size) for contact in ORIENTATIONS[i].contacts]
+        anchors = fit & held[i][None]
+        masks += [anchors & window(corners, config.bit(contact), size) for contact in ORIENTATIONS[i].contacts]
     return popcount_sum(masks[::-1])
 
 
@@ -35,7 +35,8 @@ def playable_corners(config: Config, free: Board, corners: Board, hand: Hand) ->
 
     def anchors(free: Board, hand: Hand) -> dict[Cell, Board]:
         """Anchors of all placements that fit and have a contact at an offset, by offset."""
-        fits = {i: fit & movegen.in_hand(hand, i)[None] for i, fit in _fits(config, free).items()}
+        held = movegen.in_hand(hand)
+        fits = {i: fit & held[i][None] for i, fit in _fits(config, free).items()}
         return _union_by_offset((contact, fit) for i, fit in fits.items() for contact in ORIENTATIONS[i].contacts)
 
     return cells_at(config, materialize(anchors, free, hand)) & corners[: words(config)]

@@ -22,7 +22,7 @@ from jaxtyping import Array, Int32, UInt32
 from tilewe_jax.bits import popcount_sum
 from tilewe_jax.games.polyomino.boards import Board, Hand, columns, reach, window, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, Cell
+from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import materialize
 
 Shape = frozenset[Cell]
@@ -58,7 +58,7 @@ def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt3
         touches.append(touches[-1][rest] | touch_cell[cell])
     row = {shape: i for i, shape in enumerate(shape for level in levels for shape in level)}
     rows = np.array([row.get(frozenset(orientation.cells), 0) for orientation in ORIENTATIONS], np.int32)
-    held = jnp.stack([in_hand(hand, i) for i in range(len(ORIENTATIONS))])
+    held = jnp.stack(in_hand(hand))
     return jnp.concatenate(fits)[rows] & jnp.concatenate(touches)[rows] & held[:, None]
 
 
@@ -113,7 +113,8 @@ def _grow(
         return a[0] & b[0], a[1] | b[1]
 
     grown = grow(config.orientations if orientations is None else orientations, cell, join)
-    return {i: fit & touch & in_hand(hand, i)[None] for i, (fit, touch) in grown.items()}
+    held = in_hand(hand)
+    return {i: fit & touch & held[i][None] for i, (fit, touch) in grown.items()}
 
 
 def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
@@ -145,10 +146,11 @@ def _cell(
     return (fit & rooms[cell[0]][:count] if cell[0] else fit), touch
 
 
-def in_hand(hand: Hand, orientation: int) -> UInt32[Array, "lanes"]:
-    """Return a mask: all ones if the piece of an orientation is in the hand, otherwise zero."""
+def in_hand(hand: Hand) -> list[UInt32[Array, "lanes"]]:
+    """Return a mask for each orientation: all ones if its piece is in the hand, otherwise zero."""
     # Shift the bit of the piece to the top, and back arithmetically.
-    return ((hand << np.uint32(31 - ORIENTATIONS[orientation].piece)).astype(jnp.int32) >> 31).astype(jnp.uint32)
+    masks = [((hand << np.uint32(31 - i)).astype(jnp.int32) >> 31).astype(jnp.uint32) for i in range(len(PIECE_SIZES))]
+    return [masks[orientation.piece] for orientation in ORIENTATIONS]
 
 
 @cache

@@ -325,7 +325,8 @@ def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[
         return a[0] & b[0], a[1] | b[1]
 
     grown = movegen.grow(group, cell, join)
-    return {i: fit & touch & movegen.in_hand(boards.hand, i) for i, (fit, touch) in grown.items()}
+    held = movegen.in_hand(boards.hand)
+    return {i: fit & touch & held[i] for i, (fit, touch) in grown.items()}
 
 
 def _anchors(config: Config, orientation: Int32[Array, "lanes"], boards: LocalBoards) -> Word:
