@@ -127,7 +127,7 @@ def test_searches_on_several_devices() -> None:
     alone = jax.jit(search)(states, keys)
     np.testing.assert_array_equal(spread.action, alone.action)
     np.testing.assert_array_equal(spread.visits, alone.visits)
-    with pytest.raises(ValueError, match="3 devices"):
+    with pytest.raises(ValueError, match="multiple of 3"):
         split_over_devices(search, 3)(states, keys)
 
 

@@ -174,7 +174,7 @@ class PolyominoGame(Game[State]):
 
     def policies(self) -> dict[str, Policy]:
         """Return the sample engines of the package ``tilewe`` by name, see ``policies``."""
-        return {"random": self.sample_action, **policies(self.config)}
+        return policies(self.config)
 
     @property
     def quick_policy(self) -> str:

@@ -40,10 +40,11 @@ _FIRST_MOVE_PENALTY = 2.0**22
 
 
 def policies(config: Config) -> dict[str, Policy]:
-    """Return the sample engines by name, except `random`."""
+    """Return the sample engines by name."""
     size = config.size
     distances = [[min(i, size - 1 - i) for i in (x, y)] for y in range(size) for x in range(size)]
     values: dict[str, Value] = {
+        "random": _no_preference,
         "largest_piece": partial(_signed, piece_size, 1),
         "smallest_piece": partial(_signed, piece_size, -1),
         "most_open_corners": partial(_signed, open_corners, 1),
@@ -82,6 +83,10 @@ class OnePlyPolicy:
 
 def _signed(value: Value, sign: int, candidate: Candidate) -> Float32[Array, "lanes"]:
     return sign * value(candidate)
+
+
+def _no_preference(candidate: Candidate) -> Float32[Array, "lanes"]:
+    return jnp.zeros_like(candidate.anchor, jnp.float32)
 
 
 def piece_size(candidate: Candidate) -> Float32[Array, "lanes"]:
