@@ -74,6 +74,7 @@ def test_games_without_jit() -> None:
     assert digests("moves", JAX_DISABLE_JIT="1") == digests("moves")
 
 
+@pytest.mark.slow
 def test_raw_keys() -> None:
     assert len(digests("legacy")) == 3
 
