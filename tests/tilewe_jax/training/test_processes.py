@@ -38,6 +38,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "JAX_COMPILATION_CACHE_DIR": cache,
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "PYTHONWARNINGS": "default",
+        "TF_CPP_MIN_LOG_LEVEL": "3",  # as in `tilewe_jax.cli.compilation_cache`
     }
 
 
