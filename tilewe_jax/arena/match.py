@@ -101,10 +101,10 @@ class _Decider:
 
     @property
     def program_key(self) -> Any:
-        """Identifies the compiled program: agents share one if they differ only in the values of their weights."""
+        """Identifies the compiled program of an agent with a tree, shared by agents that differ only in their weights."""
         leaves, structure = jax.tree.flatten(self.agent)
         shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-        return structure, shapes, self.divisor, id(self.together)
+        return structure, shapes, self.divisor
 
 
 class Match:
@@ -193,15 +193,15 @@ class Match:
             trees = jax.eval_shape(init, agent, play.state)
             lowered[program, "init"] = jax.jit(init).lower(agent, play.state)
             lowered[program, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
-            choose = jax.jit(partial(self._choose, decider.divisor, decider.together), donate_argnums=1)
+            choose = jax.jit(partial(self._choose, decider.divisor, None), donate_argnums=1)
             lowered[program, "choose"] = choose.lower(agent, trees, number, number, play, ply, jnp.asarray(decider.indices))
         with ThreadPoolExecutor() as pool:
             compiled = dict(zip(lowered, pool.map(lambda program: program.compile(), lowered.values()), strict=True))
         memory.check_compiled(self.batch, *compiled.values())
         self._compiled = compiled
         for decider in self._tree_deciders:
-            for name in ("choose", "init", "advance"):
-                setattr(decider, name, compiled.get((decider.program_key, name)))
+            program = decider.program_key
+            decider.choose, decider.init, decider.advance = (compiled[program, name] for name in ("choose", "init", "advance"))
 
     def replace(self, agent: Agent) -> None:
         """Replace the agent of the same name on the device by one that differs only in its weights."""
