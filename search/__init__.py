@@ -31,6 +31,7 @@ from tilewe_jax.search.puct import PuctRule
 from tilewe_jax.search.reuse import SubtreeReuse
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
 from tilewe_jax.search.settings import SearchSettings
+from tilewe_jax.search.solve import Solution, solve
 from tilewe_jax.search.tree import Tree, child_stats, init_tree, subtree
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "SearchOutput",
     "SearchSettings",
     "SelectionRule",
+    "Solution",
     "SubtreeReuse",
     "Tree",
     "bytes_per_node",
@@ -66,6 +68,7 @@ __all__ = [
     "puct_policy",
     "sample_candidates",
     "save_network",
+    "solve",
     "subtree",
     "uniform_evaluator",
     "uniform_logits",

@@ -19,12 +19,18 @@ from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_v
 from tilewe_jax.search.output import SearchOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
 from tilewe_jax.search.settings import SearchSettings
+from tilewe_jax.search.solve import check_solvable, solve
 from tilewe_jax.search.tree import ROOT, Node, Path, Tree, backup, child_stats, init_tree, prove, without_refuted
 from tilewe_jax.settings import check_number
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.loops import cond, fori_loop, scan, while_loop
 
 State = TypeVar("State")
+
+_SOLVED_LEGAL = 64
+"""Largest number of legal actions of a root that is solved with ``solve_nodes``."""
+_SOLVED_MOVES = 512
+"""``max_moves`` of ``solve`` for roots."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Search(Generic[State]):
 
     def __post_init__(self) -> None:
         check_number("capacity", self.num_nodes, 1)
+        if self.settings.solve_nodes:
+            check_solvable(self.game)
 
     @property
     def num_nodes(self) -> int:
@@ -98,6 +106,8 @@ class Search(Generic[State]):
 
     def start(self, tree: Tree[State], key: PRNGKeyArray) -> "Progress[State]":
         """Start a search that runs in parts: ``advance`` continues it, ``finish`` returns its output."""
+        if self.settings.solve_nodes and self.settings.exact_endings:
+            tree = self._solved(tree)
         keys, unevaluated = jax.random.split(key, 3), tree.num_nodes == 0
         noise = cond(
             any_lane(~unevaluated),
@@ -315,6 +325,43 @@ class Search(Generic[State]):
             truncated_prior=sampled.truncated_prior,
             num_truncated=sampled.num_truncated,
         )
+
+    def _solved(self, tree: Tree[State]) -> Tree[State]:
+        """Solve the root if few legal actions are left. A solved root is proven, and its best action is the only candidate."""
+        game, settings = self.game, self.settings
+        root = jax.tree.map(lambda leaf: leaf[ROOT], tree.state)
+        is_small = game.num_legal(root) <= _SOLVED_LEGAL
+
+        def solved() -> tuple[Array, Array, Array]:
+            by_score = bool(settings.score_weight)
+            solution = solve(
+                game, root, max_nodes=settings.solve_nodes, margin=by_score, max_moves=_SOLVED_MOVES, where=is_small
+            )
+            wins = solution.has_outcome & (solution.returns[game.current_player(root)] == 1)
+            # A proven win is played even if its margin is not proven; otherwise the search may find a better margin.
+            return solution.is_exact | wins, solution.action, solution.returns
+
+        def unsolved() -> tuple[Array, Array, Array]:
+            return jnp.asarray(False), jnp.int32(-1), jnp.zeros(game.num_players, jnp.float32)
+
+        is_solved, action, returns = cond(any_lane(is_small), solved, unsolved)
+        is_solved = is_solved & is_small & (action >= 0)
+        first = jnp.arange(settings.num_candidates, dtype=jnp.int32) == 0
+        values = {
+            "player": game.current_player(root),
+            "proven": jnp.asarray(True),
+            "visits": jnp.int32(1),
+            "value_sum": returns,
+            "raw_value": returns,
+            "candidates": jnp.where(first, action, -1),
+            "prior": self.rule.store_logits(jnp.where(first, 0.0, -jnp.inf)),
+            "children": jnp.full_like(tree.children[ROOT], -1),
+            "truncated_prior": jnp.float32(0),
+            "num_truncated": jnp.int32(0),
+        }
+        fields = {name: getattr(tree, name) for name in values}
+        changed = {name: leaf.at[ROOT].set(jnp.where(is_solved, values[name], leaf[ROOT])) for name, leaf in fields.items()}
+        return replace(tree, num_nodes=jnp.where(is_solved, jnp.maximum(tree.num_nodes, 1), tree.num_nodes), **changed)
 
     @property
     def _winning(self) -> float:

@@ -37,6 +37,10 @@ class SearchSettings:
     exact_endings: bool = False
     """Propagate proven values up the tree and stop once the root is proven (MCTS-Solver, Winands et al. 2008, for
     any number of players)."""
+    solve_nodes: int = setting(0, 0)
+    """With ``exact_endings``, solve the root before the search, visiting at most this many positions, if few legal actions
+    are left (see ``solve``). A solved root is proven, and the best action is played without simulations. 0 solves nothing.
+    Only for two players without hidden information."""
     lookahead: bool = False
     """Use the game's exact lookahead, ``Game.outcomes_of_actions``, at each node: only proven wins are candidates if
     there are any, proven losses only if there is nothing else. The node takes a proven outcome as its value; with

@@ -15,6 +15,7 @@ from tilewe_jax.bits import systematic_sample
 from tilewe_jax.chance import Chance
 from tilewe_jax.device_position import DevicePosition
 from tilewe_jax.draw.pictures import draw
+from tilewe_jax.endings import Endings, GameEndings
 from tilewe_jax.host import HostPosition, require_no_deal
 from tilewe_jax.lanes import random_words
 from tilewe_jax.utils.backends import require_backend
@@ -354,6 +355,15 @@ class Game(ABC, Generic[State]):
         """
         del state
         return jnp.zeros(actions.shape, jnp.int32)
+
+    def endings(self, max_moves: int) -> Endings[Any, Any]:
+        """The form of the game in which ``tilewe_jax.search.solve`` searches a position. Only for two players.
+
+        Args:
+          max_moves: maximum number of moves of the form, for games that list them.
+        """
+        del max_moves
+        return GameEndings(self)
 
     # ---- Symmetries, for augmentation of training data and averaging of networks. By default only the identity.
 

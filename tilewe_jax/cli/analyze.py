@@ -115,7 +115,7 @@ class Rate(GamesFile, Trust, Json):
         if self.number is not None:
             games = [chosen_game(games, self.number, self.file)]
         self.print_skipped(content)
-        compiling = _Compiling()
+        compiling = Compiling()
         with usage_errors():
             analyzer = AgentAnalyzer(
                 self.agent, self.batch, seed=self.seed, score_playouts=self.score_playouts, compiling=compiling
@@ -131,7 +131,7 @@ class Rate(GamesFile, Trust, Json):
         if result.interrupted:
             raise KeyboardInterrupt
 
-    def _rate(self, games: list[Any], analyzer: Any, compiling: "_Compiling") -> "_Result":
+    def _rate(self, games: list[Any], analyzer: Any, compiling: "Compiling") -> "_Result":
         """Rate the games. After Ctrl-C the result has the games so far; before the first game Ctrl-C is raised."""
         from tilewe_jax.agents import review
         from tilewe_jax.utils.files import replacing
@@ -161,7 +161,7 @@ class Rate(GamesFile, Trust, Json):
         return result
 
 
-class _Compiling:
+class Compiling:
     """Context manager in which the progress shows that JAX compiles."""
 
     def __init__(self) -> None:

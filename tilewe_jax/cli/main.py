@@ -28,6 +28,7 @@ COMMANDS = {
     "export": "export:Export",
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
+    "solve": "solve:Solve",
     "play": "play:Play",
     "serve": "serve:Serve",
     "convert": "gtp:Convert",

@@ -17,6 +17,7 @@ from tilewe_jax.games.polyomino import heuristics, notation, observation, rules,
 from tilewe_jax.games.polyomino.boards import neighbours
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.encoding import Encoding, encode
+from tilewe_jax.games.polyomino.endings import PolyominoEndings
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.games.polyomino.policies import policies
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
@@ -135,9 +136,7 @@ class PolyominoGame(Game[State]):
 
     def scores(self, state: State) -> Int32[Array, "players"]:
         """Points by seat: cells placed, plus the bonuses of the variant."""
-        cells = rules.cells_placed(self.config, state.hands)
-        bonus = self.config.bonus_all + self.config.bonus_monomino_last * state.monomino_last.astype(jnp.int32)
-        return rules.by_player(self.config, cells + jnp.where(state.hands == 0, bonus, 0))
+        return rules.by_player(self.config, rules.points(self.config, state.hands, state.monomino_last))
 
     def returns(self, state: State) -> Float32[Array, "players"]:
         scores = self.scores(state)
@@ -193,6 +192,9 @@ class PolyominoGame(Game[State]):
     @property
     def action_symmetries(self) -> NDArray[np.int32]:
         return symmetry.action_table(self.config)
+
+    def endings(self, max_moves: int) -> PolyominoEndings:
+        return PolyominoEndings(self.config, max_moves)
 
     def host(self, state: State) -> PolyominoPosition:
         check_state(self, state)

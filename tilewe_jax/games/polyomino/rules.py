@@ -105,7 +105,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
     hands = state.hands & ~jnp.where(mover, places.astype(jnp.uint32) << piece, np.uint32(0))
     leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
     out = state.out | (mover & leaves[None])
-    color = jnp.where(places | leaves, _next(state.current_color, list(out)), state.current_color)
+    color = jnp.where(places | leaves, next_color(state.current_color, list(out)), state.current_color)
     return State(
         occupied=occupied,
         hands=hands,
@@ -136,7 +136,7 @@ def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"]
     def skip(boards: tuple[Array, Array], turn: Turn) -> Turn:
         color, out, _ = turn
         out = out | (jnp.arange(config.colors, dtype=jnp.int32)[:, None] == color[None])
-        color = _next(color, list(out))
+        color = next_color(color, list(out))
         return color, out, legal_counts(config, *boards, color, out)
 
     return while_any(blocked, skip, (occupied, hands), turn)
@@ -157,7 +157,7 @@ def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"]
     for _ in range(colors):
         passes = ~pick(can_move, color) & ~reduce(jnp.bitwise_and, is_out)
         is_out = [before | (passes & (color == i)) for i, before in enumerate(is_out)]
-        color = jnp.where(passes, _next(color, is_out), color)
+        color = jnp.where(passes, next_color(color, is_out), color)
     counts = jnp.where(reduce(jnp.bitwise_and, is_out), np.uint16(0), pick(by_color, color[None]))
     return color, jnp.stack(is_out), counts
 
@@ -275,6 +275,14 @@ def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array,
     return sum(counts[1:], start=counts[0])
 
 
+def points(
+    config: Config, hands: UInt32[Array, "colors *lanes"], monomino_last: Bool[Array, "colors *lanes"]
+) -> Int32[Array, "colors *lanes"]:
+    """Points by colour: cells placed, plus the bonuses of the variant."""
+    bonus = config.bonus_all + config.bonus_monomino_last * monomino_last.astype(jnp.int32)
+    return cells_placed(config, hands) + jnp.where(hands == 0, bonus, 0)
+
+
 def placements(config: Config, state: State) -> UInt32[Array, "orientations words lanes"]:
     """Anchors of the legal placements of the current colour, a board for each orientation."""
     boards = planes(config, state.occupied, state.hands, state.current_color)
@@ -321,7 +329,7 @@ def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[
     return jnp.sum(values.reshape(shape), axis=0, dtype=values.dtype)
 
 
-def _next(color: Int32[Array, "lanes"], out: list[Bool[Array, "lanes"]]) -> Int32[Array, "lanes"]:
+def next_color(color: Int32[Array, "*lanes"], out: list[Bool[Array, "*lanes"]]) -> Int32[Array, "*lanes"]:
     """Return the next colour in turn that is not out, possibly the same; the same if all are out."""
     colors = len(out)
     following = color

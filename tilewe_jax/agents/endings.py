@@ -1,0 +1,74 @@
+"""Exact endings on the host: solves positions of recorded games, see ``tilewe_jax.search.solve``."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from tilewe_jax.game import Game
+from tilewe_jax.search.solve import DEFAULT_MAX_NODES, Solution, check_solvable, solve
+from tilewe_jax.settings import check_number
+
+SIZES = (256, 1024, 2048)
+"""Values of ``max_moves`` that are tried in turn; positions with few moves are solved faster in a small form."""
+
+
+class EndingSolver:
+    """Solves positions of a game one by one, with programs that are compiled when they are first needed.
+
+    Args:
+        game: a game for two players without hidden information.
+        max_nodes: maximum number of positions visited for one solution.
+        compiling: context in which a program is compiled.
+
+    Raises ``ValueError`` for another game or number.
+    """
+
+    def __init__(
+        self,
+        game: Game[Any],
+        max_nodes: int = DEFAULT_MAX_NODES,
+        compiling: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        check_solvable(game)
+        check_number("max_nodes", max_nodes, 1)
+        self.game, self.max_nodes, self._compiling = game, max_nodes, compiling
+        self._apply = jax.jit(game.apply)
+        self._replay = jax.jit(self._after)
+        self._programs: dict[int, Any] = {}
+
+    def state(self, actions: Sequence[int], deal: Any = None) -> Any:
+        """Return the state after legal actions from a deal."""
+        padded = np.full(self.game.max_steps, -1, np.int32)
+        padded[: len(actions)] = actions
+        return self._replay(self.game.init_from_deal(deal), padded)
+
+    def solve(self, state: Any) -> Solution:
+        """Return the solution of a position, as NumPy values."""
+        for size in SIZES:
+            solution: Solution = jax.device_get(self._program(size, state)(state))
+            if solution.is_supported:
+                break
+        return solution
+
+    def line(self, state: Any, solution: Solution) -> list[int]:
+        """Return best play by both sides from a solved position; it ends early if a position after it is not solved."""
+        actions = []
+        while solution.is_exact and solution.action >= 0:
+            actions.append(int(solution.action))
+            state = self._apply(state, np.int32(solution.action))
+            solution = self.solve(state)
+        return actions
+
+    def _after(self, state: Any, actions: Any) -> Any:
+        return jax.lax.fori_loop(0, self.game.max_steps, lambda ply, state: self.game.apply(state, actions[ply]), state)
+
+    def _program(self, size: int, state: Any) -> Any:
+        if size not in self._programs:
+            with self._compiling():
+                function = partial(solve, self.game, max_nodes=self.max_nodes, max_moves=size)
+                self._programs[size] = jax.jit(function).lower(state).compile()
+        return self._programs[size]
