@@ -14,6 +14,7 @@ if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 12):  # later version
     QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+os.environ["TILEWE_JAX_PROGRAMS"] = ""  # the key of a kept program does not know the functions that a test replaces
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # source lines of instructions are unused
 
 # Before the import of the packages: check all annotations of the modules that annotate shapes, in every call.

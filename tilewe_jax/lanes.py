@@ -275,9 +275,9 @@ def while_any(
     return while_loop(any_left, process_chunk, carry)
 
 
-def chunk_size(lanes: int, divisor: int) -> int:
-    """Number of lanes that are processed at a time: ``lanes / divisor``, rounded up to whole vectors."""
-    return min(lanes, -(-lanes // (divisor * VECTOR)) * VECTOR)
+def chunk_size(lanes: int, divisor: int, vector: int = VECTOR) -> int:
+    """Number of lanes that are processed at a time: ``lanes / divisor``, rounded up to a multiple of ``vector``."""
+    return min(lanes, -(-lanes // (divisor * vector)) * vector)
 
 
 def where_needed(

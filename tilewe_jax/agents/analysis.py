@@ -24,6 +24,7 @@ from tilewe_jax.search import Determinized, Search, SearchOutput
 from tilewe_jax.search.evaluators import best_of, play_out
 from tilewe_jax.search.tree import ROOT, child_values, principal_variation
 from tilewe_jax.settings import accepts, printed
+from tilewe_jax.utils.programs import Program, compile_all
 
 VARIATION_LENGTH = 16
 """Maximum number of actions of a principal variation."""
@@ -172,6 +173,8 @@ class SearchProgram:
         self._key = jax.random.key(seed)
         self._initial_state = lru_cache(MAX_STARTS)(lambda deal: jax.device_get(self.game.init_from_deal(json.loads(deal))))
         self._compiled: dict[tuple[str, int], Any] = {}
+        own = self.agent.identity
+        self._identity = None if own is None else f"{own} {self._score_playouts}"
 
     @property
     def note(self) -> str | None:
@@ -202,7 +205,7 @@ class SearchProgram:
         steps = num_actions.max()
         states = self._function("replay", size, self._replay, starts, actions, steps)(starts, actions, steps)
         seeds = np.array([position.seed for position in filled], np.uint32)
-        keys = self._function("keys", size, self._keys, num_actions, seeds)(num_actions, seeds)
+        keys = self._function("keys", size, _keys, self._key, num_actions, seeds)(self._key, num_actions, seeds)
         report, seconds = self._search_block(size, states, keys)
         leads = [None] * size
         if self._score_playouts:
@@ -223,10 +226,15 @@ class SearchProgram:
             report: RootReport = jax.device_get(search(self.agent, states, keys))
             return report, time.perf_counter() - started
         progress = self._function("start", size, self._start, states, keys)(states, keys)
-        advance = self._function("advance", size, self._advance, self.agent, progress, 1)
+        advance = self._function("search in parts", size, self._advance, self.agent, progress, np.int32(1))
         finish = self._function("finish", size, self._finish, progress)
         started = time.perf_counter()
-        progress = timed(partial(advance, self.agent), progress, self._num_rounds, self.max_seconds)
+        progress = timed(
+            lambda progress, rounds: advance(self.agent, progress, np.int32(rounds)),
+            progress,
+            self._num_rounds,
+            self.max_seconds,
+        )
         return jax.device_get(finish(progress)), time.perf_counter() - started
 
     # ---- Compiled functions of a block
@@ -234,7 +242,8 @@ class SearchProgram:
     def _function(self, name: str, size: int, function: Any, *arguments: Any) -> Any:
         if (name, size) not in self._compiled:
             with self._compiling():
-                self._compiled[name, size] = jax.jit(function).lower(*arguments).compile()
+                program = Program(f"the {name} of positions", function, arguments, identity=self._identity)
+                (self._compiled[name, size],) = compile_all([program])
         return self._compiled[name, size]
 
     def _replay(self, starts: Any, actions: Int32[Array, "B T"], steps: Int32[Array, ""]) -> Any:
@@ -244,10 +253,6 @@ class SearchProgram:
             return jax.vmap(self.game.apply)(states, actions[:, ply])
 
         return jax.lax.fori_loop(0, steps, play, jax.tree.map(jnp.asarray, starts))
-
-    def _keys(self, num_actions: Int32[Array, "B"], seeds: UInt32[Array, "B"]) -> Key[Array, "B"]:
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(self._key, num_actions)
-        return jnp.where(seeds == 0, keys, jax.vmap(jax.random.fold_in)(keys, seeds))
 
     def _search(self, agent: Agent, states: Any, keys: Key[Array, "B"]) -> RootReport:
         return jax.vmap(partial(search_report, agent.built(), params=agent.weights))(states, keys)
@@ -280,6 +285,12 @@ class SearchProgram:
             seconds=seconds,
             batch=batch,
         )
+
+
+def _keys(key: Key[Array, ""], num_actions: Int32[Array, "B"], seeds: UInt32[Array, "B"]) -> Key[Array, "B"]:
+    """Return the keys of positions from the key of the analysis and their own seeds; the seed 0 is none."""
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, num_actions)
+    return jnp.where(seeds == 0, keys, jax.vmap(jax.random.fold_in)(keys, seeds))
 
 
 def merged_candidates(report: RootReport) -> tuple[Candidate, ...]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tilewe_jax.agents.host_agent import HostAgent
 
 
+_NETWORKS = "tilewe_jax.networks."
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Agent:
@@ -57,6 +60,14 @@ class Agent:
     def note(self) -> str | None:
         """Note for the user about the weights, for example that they were trained for other options of the game."""
         return getattr(self.weights, "note", None)
+
+    @property
+    def identity(self) -> str | None:
+        """``utils.programs.Program.identity`` of functions of the agent; ``None`` if third-party code takes part."""
+        game, networks = identity_of_game(self.game), (jax.tree.structure(self.weights),) if self.is_search else ()
+        if game is None or self.spec is None or self.player or not all(map(_is_of_package, networks)):
+            return None
+        return repr((game, self.spec))
 
     def act(self, state: Any, key: PRNGKeyArray) -> Action:
         """Return the action in a position, without tree reuse; ``key`` is consumed."""
@@ -134,6 +145,18 @@ class Agent:
         from tilewe_jax.agents.host_agent import HostAgent
 
         return HostAgent(self, seed, deal, ponders)
+
+
+def identity_of_game(game: Game[Any]) -> str | None:
+    """Return ``utils.programs.Program.identity`` of functions of a game; ``None`` for a third-party game."""
+    return repr(game) if type(game).__module__.startswith("tilewe_jax.games.") else None
+
+
+def _is_of_package(structure: Any) -> bool:
+    """Return whether all nodes of a pytree are networks of this package or built-in containers."""
+    node = structure.node_data()
+    is_known = node is None or node[0].__module__.split(".")[0] == "builtins" or node[0].__module__.startswith(_NETWORKS)
+    return is_known and all(map(_is_of_package, structure.children()))
 
 
 def agent(

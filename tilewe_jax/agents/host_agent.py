@@ -3,7 +3,7 @@
 import random
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,12 +20,27 @@ from tilewe_jax.agents.timed_search import part_size, timed
 from tilewe_jax.interop.gtp import GtpError, LastSearch, SearchedMove
 from tilewe_jax.search import Determinized, Search
 from tilewe_jax.search.tree import ROOT
+from tilewe_jax.utils.programs import Kept
 
 NO_LIMIT = 3600.0
 """Seconds given to players on the host without a time limit."""
 
-_init, _play, _advance = (jax.jit(method) for method in (Agent.init, Agent.play, Agent.advance))
-_start, _proceed, _finish = (jax.jit(method) for method in (Agent.start, Agent.proceed, Agent.finish))
+
+def _kept(title: str, function: Callable[..., Any]) -> Kept:
+    """Compile a function whose first argument is an agent."""
+    return Kept(title, function, lambda agent: agent.identity)
+
+
+_new_game = _kept("the start of games", lambda agent, key: agent.game.init(key))
+_apply = _kept("the rules", lambda agent, state, action: agent.game.apply(state, action))
+_init, _advance = _kept("the trees", Agent.init), _kept("the reuse of trees", Agent.advance)
+_start, _finish = _kept("the start of searches", Agent.start), _kept("the end of searches", Agent.finish)
+_proceed, _play = _kept("the search", Agent.proceed), _kept("the agent", Agent.play)
+
+
+def _proceed_rounds(agent: Any, progress: Any, rounds: int) -> Any:
+    """Run a number of rounds of a search."""
+    return _proceed(agent, progress, np.int32(rounds))
 
 
 class HostAgent:
@@ -57,8 +72,7 @@ class HostAgent:
         if ponders and not (agent.keeps_tree and agent.spec and agent.spec.kind == "puct"):
             raise ValueError(f"{self.name} cannot ponder; only puct with reuse_subtree can")
         game = agent.game
-        self._start = jax.jit(game.init)(jax.random.key(0)) if deal is None else game.init_from_deal(deal)
-        self._apply = jax.jit(game.apply)
+        self._start = _new_game(agent, jax.random.key(0)) if deal is None else game.init_from_deal(deal)
         search = agent.built() if agent.is_search else None
         search = search.search if isinstance(search, Determinized) else search
         self._num_rounds = search.num_rounds if isinstance(search, Search) else 0
@@ -121,7 +135,7 @@ class HostAgent:
         if self._num_rounds:
             left = None if self._seconds is None else self._seconds - (time.perf_counter() - started)
             progress = _start(self.agent, self.memory, self._state, key)
-            progress = timed(partial(_proceed, self.agent), progress, self._num_rounds, left)
+            progress = timed(partial(_proceed_rounds, self.agent), progress, self._num_rounds, left)
             action, self.memory = _finish(self.agent, progress)
         else:
             action, self.memory = _play(self.agent, self.memory, self._state, key)
@@ -146,7 +160,7 @@ class HostAgent:
         if actions[: len(self._actions)] != self._actions:
             self._actions, self._state, self.memory = (), self._start, None
         for action in actions[len(self._actions) :]:
-            self._state = self._apply(self._state, jnp.int32(action)) if state is None else state
+            self._state = _apply(self.agent, self._state, jnp.int32(action)) if state is None else state
             if self.memory is not None:
                 self.memory = _advance(self.agent, self.memory, jnp.int32(action))
         self._state = self._state if state is None else state
@@ -180,7 +194,7 @@ class HostAgent:
     def _search_part(self, key: PRNGKeyArray) -> None:
         """Run one part of a search in the tree."""
         progress = _start(self._pondered_by, self.memory, self._state, key)
-        self.memory = _proceed(self._pondered_by, progress, part_size(self._num_rounds)).tree
+        self.memory = _proceed_rounds(self._pondered_by, progress, part_size(self._num_rounds)).tree
 
     @property
     def is_pondering(self) -> bool:
@@ -221,13 +235,13 @@ class GamePlayer:
     """An agent on the device with a time limit as a ``HostPlayer``."""
 
     def __init__(self, agent: Agent) -> None:
-        self.name, self._host, self._apply = agent.name, agent.host(), jax.jit(agent.game.apply)
+        self.name, self._agent, self._host = agent.name, agent, agent.host()
 
     def choose(self, game: OngoingGame, seconds: float, seed: str) -> int:
         """Return the action in a game, within the time limits of the agent and of the match."""
         self._host.set_time(seconds)
         self._host.set_seed(zlib.crc32(seed.encode()))
-        state = game.view("state", game.start, lambda state, action: self._apply(state, jnp.int32(action)))
+        state = game.view("state", game.start, lambda state, action: _apply(self._agent, state, jnp.int32(action)))
         return self._host.choose(game.actions, state)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewe_jax.agents import Agent
 from tilewe_jax.agents import agent as make_agent
-from tilewe_jax.arena.match import Match, Opening, play_match
+from tilewe_jax.arena.match import Match, Opening, batch_of, play_match
 from tilewe_jax.arena.ratings import ELO
 from tilewe_jax.arena.results import Results, mean_and_ci95, mean_interval
 from tilewe_jax.game import Game
@@ -155,7 +155,7 @@ def climb(
         rung = Rung(agent, level, is_equal_time)
         # Complete openings, because an opening is one observation.
         games = -(-settings.games // seats) * seats
-        batch = min(games, max(seats, settings.batch // seats * seats))
+        batch = batch_of(games, max(seats, settings.batch // seats * seats))
 
         def enough(results: Results) -> bool:
             _, low, high = mean_interval(results.by_start(results.shares()), bounds=(0.0, 1.0))

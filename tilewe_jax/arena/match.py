@@ -3,9 +3,8 @@
 import random
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ import numpy as np
 
 from tilewe_jax import batching
 from tilewe_jax.agents import Agent, ForfeitError, HostPlayer, OngoingGame
+from tilewe_jax.agents.base import identity_of_game
 from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
@@ -23,8 +23,12 @@ from tilewe_jax.lanes import chunk_size, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.search import memory
+from tilewe_jax.utils.programs import Program, compile_all
 from tilewe_jax.utils.schedule import balanced_schedule
 
+_TREES = 8
+"""The number of trees searched together is a multiple of this. A search of a few trees takes time in proportion to them, so the
+multiple is smaller than ``lanes.VECTOR``."""
 Progress = Callable[[Results], None]
 """Called with the results of a match so far."""
 Opening = int | Sequence[Sequence[int]] | None
@@ -45,13 +49,27 @@ def play_match(
     opening: Opening = None,
     enough: Callable[[Results], bool] = lambda results: False,
 ) -> Results:
-    """Compile a ``Match`` and play ``games`` games, ``batch`` at a time; arguments as for ``Match`` and ``Match.play``."""
+    """Compile a ``Match`` and play ``games`` games, ``batch`` at a time; arguments as for ``Match`` and ``Match.play``.
+
+    Fewer games than ``batch`` are padded to ``batch_of(games, batch, devices)``.
+    """
     # Schedule and results of all games stay in memory.
     memory.check_fits("games (--games)", games, 200 + 48 * game.num_players, memory.host_memory())
     started = time.perf_counter()
-    match = Match(game, players, min(batch, games), seed, move_seconds, devices, opening)
+    match = Match(game, players, batch_of(games, batch, devices), seed, move_seconds, devices, opening)
     seconds = time.perf_counter() - started
     return replace(match.play(games, progress, keep, sprt, enough), compile_seconds=seconds)
+
+
+def batch_of(games: int, batch: int, devices: int = 1) -> int:
+    """Return the batch that plays ``games`` games: a power of two for each device, at most ``batch``.
+
+    Matches with different numbers of games then share their compiled programs.
+
+    >>> [batch_of(games, 100) for games in (1, 3, 5, 60, 70, 1000)]
+    [1, 4, 8, 64, 100, 100]
+    """
+    return min(batch, devices << max(0, -(-games // devices) - 1).bit_length())
 
 
 @jax.tree_util.register_dataclass
@@ -166,42 +184,57 @@ class Match:
                 agent.spec.check_memory(game, batch if keeps_tree else -(-batch // divisor), keeps_tree)
         on_host = {index: host_player(agent) for index, agent in enumerate(agents)}
         self._host_players = {index: player for index, player in on_host.items() if player}
+        self._identities = [agent.identity for agent in agents]
         self._deciders = _deciders({index: agents[index] for index, player in on_host.items() if not player}, divisors)
         self._policies = [decider for decider in self._deciders if not decider.keeps_tree]
         self._tree_deciders = [decider for decider in self._deciders if decider.keeps_tree]
         self._compile()
 
     def _compile(self) -> None:
-        """Compile all programs in parallel, because XLA compiles a program mostly in one thread."""
-        number, ply = jnp.zeros(self.batch, jnp.int32), jnp.int32(0)
-        key = jax.random.key(self.seed)
+        """Compile all programs, the searches first, because they take longest."""
+        number, ply, key = jnp.zeros(self.batch, jnp.int32), jnp.int32(0), jax.random.key(self.seed)
         play = jax.eval_shape(self._start, number, key)
         seating = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
-        ends = jax.jit(lambda state: (jax.vmap(self.game.scores)(state), jax.vmap(self.game.returns)(state)))
-        lowered: dict[Any, Any] = {
-            "start": jax.jit(self._start).lower(number, key),
-            "policies": jax.jit(self._choose_policies).lower([decider.agent for decider in self._policies], play, ply, seating),
-            "move": jax.jit(self._move).lower(play, ply, number),
-            "end": ends.lower(play.state),
-        }
-        programs = {decider.program_key: decider for decider in self._tree_deciders}
-        for program, decider in programs.items():
-            agent = decider.agent
+        programs: dict[Any, Program] = {}
+        for program, decider in {decider.program_key: decider for decider in self._tree_deciders}.items():
+            agent, identity = decider.agent, self._identity([decider], decider.divisor)
             init, advance = (
                 batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
             )
             trees = jax.eval_shape(init, agent, play.state)
-            lowered[program, "init"] = jax.jit(init).lower(agent, play.state)
-            lowered[program, "advance"] = jax.jit(advance, donate_argnums=1).lower(agent, trees, number)
-            choose = jax.jit(partial(self._choose, decider.divisor, None), donate_argnums=1)
-            lowered[program, "choose"] = choose.lower(agent, trees, number, number, play, ply, jnp.asarray(decider.indices))
-        with ThreadPoolExecutor() as pool:
-            compiled = dict(zip(lowered, pool.map(lambda program: program.compile(), lowered.values()), strict=True))
+            choose = partial(self._choose, decider.divisor, None)
+            deciding = agent, trees, number, number, play, ply, jnp.asarray(decider.indices)
+            programs[program, "choose"] = Program("the search", choose, deciding, (1,), identity)
+            programs[program, "advance"] = Program("the reuse of trees", advance, (agent, trees, number), (1,), identity)
+            programs[program, "init"] = Program("the trees", init, (agent, play.state), (), identity)
+        settings = [(decider.indices.tolist(), decider.divisor) for decider in self._policies], self._num_random
+        choosing = [decider.agent for decider in self._policies], play, ply, seating
+        identity = self._identity(self._policies, settings)
+        programs["policies"] = Program("the policies", self._choose_policies, choosing, (), identity)
+        programs["move"] = Program("the moves", self._move, (play, number), (), self._identity())
+        identity = self._identity([], self._is_paired, self._openings.tolist())
+        programs["start"] = Program("the start of games", self._start, (number, key), (), identity)
+        programs["end"] = Program("the results", self._end, (play.state,), (), self._identity())
+        refusing = play, ply, number, number != 0
+        self._random_moves = Program("random moves", self._move_randomly, refusing, (), self._identity())
+        compiled = dict(zip(programs, compile_all(list(programs.values())), strict=True))
         memory.check_compiled(self.batch, *compiled.values())
         self._compiled = compiled
         for decider in self._tree_deciders:
             program = decider.program_key
             decider.choose, decider.init, decider.advance = (compiled[program, name] for name in ("choose", "init", "advance"))
+
+    @cached_property
+    def _random_program(self) -> Any:
+        """The program of random moves after forfeits, which most matches do not need."""
+        (compiled,) = compile_all([self._random_moves])
+        return compiled
+
+    def _identity(self, deciders: Sequence[_Decider] = (), *settings: Any) -> str | None:
+        """Return ``Program.identity`` for a program of the match in which some players decide."""
+        identities = [self._identities[index] for decider in deciders for index in decider.indices.tolist()]
+        identities.append(identity_of_game(self.game))
+        return None if None in identities or self.devices > 1 else repr((identities, settings))
 
     def replace(self, agent: Agent) -> None:
         """Replace the agent of the same name on the device by one that differs only in its weights."""
@@ -327,28 +360,38 @@ class Match:
             action = jnp.where(ply < length, given, action)
         return action
 
-    def _move(self, play: _Play, ply: jax.Array, action: jax.Array) -> tuple[_Play, jax.Array]:
-        """Play the actions, with random actions for illegal ones; also return the actions played, -1 in finished games."""
+    def _move(self, play: _Play, action: jax.Array) -> tuple[_Play, jax.Array, jax.Array]:
+        """Play the legal actions; also return the actions played, -1 for none, and the games that refused an action."""
         game, state = self.game, play.state
         over = jax.vmap(game.is_terminal)(state)
         legal = jax.vmap(game.is_legal)(state, action)
-        action = jnp.where(legal, action, jax.vmap(game.sample_action)(state, self._keys(play, ply)[:, 1]))
+        action = jnp.where(legal, action, -1)
         seats = jnp.arange(game.num_players, dtype=jnp.int32)[:, None]
-        moving = (seats == jax.vmap(game.current_player)(state)[None]) & ~over[None]
-        moved = moving.astype(jnp.int32)
+        moved = ((seats == jax.vmap(game.current_player)(state)[None]) & legal[None]).astype(jnp.int32)
         after = replace(
             play,
             state=jax.vmap(game.apply)(state, action),
-            forfeited=play.forfeited | (moving & ~legal[None]),
             plies=play.plies + moved,
             legal=play.legal + moved * jax.vmap(game.num_legal)(state)[None],
         )
-        return after, action
+        return after, action, ~legal & ~over
+
+    def _move_randomly(self, play: _Play, ply: jax.Array, action: jax.Array, refused: jax.Array) -> tuple[_Play, jax.Array]:
+        """Let the players to move forfeit in the games that refused their actions, and replace these by random actions."""
+        seats = jnp.arange(self.game.num_players, dtype=jnp.int32)[:, None]
+        forfeits = (seats == jax.vmap(self.game.current_player)(play.state)[None]) & refused[None]
+        random_action = jax.vmap(self.game.sample_action)(play.state, self._keys(play, ply)[:, 1])
+        return replace(play, forfeited=play.forfeited | forfeits), jnp.where(refused, random_action, action)
+
+    def _end(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        """Return the scores and the returns of finished games."""
+        return jax.vmap(self.game.scores)(state), jax.vmap(self.game.returns)(state)
 
     def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results, progress: Progress) -> Batch:
         """Play consecutive games from number ``first``, one for each row of ``seating``."""
         count, seats = seating.shape
-        padded = np.zeros((self.batch, seats), np.int32)
+        # Games beyond ``count`` stay at their start, because nobody decides in them.
+        padded = np.full((self.batch, seats), -1, np.int32)
         padded[:count] = seating
         number = first + np.arange(self.batch)
         play = self._compiled["start"](jnp.asarray(number, jnp.int32), jax.random.key(self.seed))
@@ -377,8 +420,11 @@ class Match:
             action, mover = map(np.array, choice)
             results.count_decisions(mover[:count], on_device, time.process_time() - cpu_started)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
-            play, played = self._compiled["move"](play, np.int32(ply), action)
-            action = np.asarray(played)
+            after, played, refused = self._compiled["move"](play, action)
+            if np.any(refusals := np.asarray(refused) & (np.arange(self.batch) < count)):
+                play, action = self._random_program(play, np.int32(ply), action, refusals)
+                after, played, _ = self._compiled["move"](play, action)
+            play, action = after, np.asarray(played)
             for place, decider in enumerate(self._tree_deciders):
                 memories[place] = decider.advance(decider.agent, memories[place], action)
             actions.append(action[:count])
@@ -507,7 +553,7 @@ def _tree_actions(
     """Return the actions of an agent that keeps its tree, like ``_policy_actions``, and its new memory."""
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
     words = jax.random.key_data(keys)
-    chunk = chunk_size(mine.shape[0], divisor)
+    chunk = chunk_size(mine.shape[0], divisor, _TREES)
 
     # The batch axis stays first: trees are too large to transpose.
     def decide(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:

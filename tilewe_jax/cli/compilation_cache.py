@@ -1,7 +1,8 @@
 """Persistent compilation cache of the command line, in a folder of the user.
 
-The key of an entry contains the program, the versions of JAX and XLA, and the machine type with its CPU features, so that
-several machines may share a home folder. ``import tilewe_jax`` does not enable the cache.
+It consists of the cache of JAX and of the programs of ``utils.programs`` in a folder inside. The key of an entry contains the
+program, the versions of JAX and XLA, and the machine type with its CPU features, so that several machines may share a home
+folder. ``import tilewe_jax`` does not enable the cache.
 """
 
 import contextlib
@@ -21,6 +22,8 @@ _SETTINGS = {
     # feature of the CPU. Real features are part of the key.
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
+_PROGRAMS = "TILEWE_JAX_PROGRAMS"
+"""``utils.programs.FOLDER``, whose module imports JAX."""
 _MESSAGE = "Error (?:reading|writing) persistent compilation cache"
 _SECONDS_TO_WRITE = 60.0
 """Age after which an entry without a time of access is the rest of a killed process."""
@@ -29,10 +32,14 @@ _SECONDS_TO_WRITE = 60.0
 def enable() -> None:
     """Enable the cache in ``folder()`` for this process and its children, before JAX is imported.
 
-    Does nothing if ``JAX_COMPILATION_CACHE_DIR`` is set, ``JAX_ENABLE_COMPILATION_CACHE`` is false, or the folder is
-    read-only.
+    Does nothing if ``JAX_ENABLE_COMPILATION_CACHE`` is false or the folder is read-only. If ``JAX_COMPILATION_CACHE_DIR`` is
+    set, the cache of JAX is configured already, and only the programs of ``utils.programs`` are added to this folder.
     """
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ or _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
+    if _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
+        return
+    if given := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        if "://" not in given:  # a folder, not a bucket
+            os.environ.setdefault(_PROGRAMS, str(Path(given) / "programs"))
         return
     try:
         path = folder()
@@ -43,6 +50,7 @@ def enable() -> None:
         return
     _delete_unfinished(path)
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(path)
+    os.environ.setdefault(_PROGRAMS, str(path / "programs"))
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     _replace_damaged_entries(path)
@@ -51,6 +59,7 @@ def enable() -> None:
 def disable() -> None:
     """Disable the cache for this process and its children, before JAX is imported."""
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+    os.environ[_PROGRAMS] = ""
 
 
 def folder() -> Path:

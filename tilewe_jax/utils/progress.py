@@ -33,6 +33,13 @@ def is_compiling() -> bool:
     return shown is not None and shown.is_compiling
 
 
+def compiling(title: str, place: int, count: int) -> None:
+    """Show which program of a running command is compiled: its title and its place; an empty title shows none."""
+    if shown := _shown:
+        of = f", {place} of {count}" if count > 1 else ""
+        shown.program = f"compiling {title}{of}" if title else ""
+
+
 def stop() -> None:
     """Stop the display from any thread, and restore the terminal."""
     if _shown:
@@ -56,6 +63,8 @@ class Progress:
     ) -> None:
         self._total, self._unit, self._console = total, unit, console
         self._done = 0
+        self.program = ""
+        """What is compiled, shown instead of the phase ``COMPILING``."""
         self._note: Callable[[], str] = lambda: ""
         self._stopped = False
         self._line_is_due = threading.Event()
@@ -113,7 +122,8 @@ class Progress:
     def line(self) -> str:
         """Return the displayed text."""
         done = f"{self._done:,} of {counted(self._total, self._unit)}" if self._total else counted(self._done, self._unit)
-        parts = [f"{self._phase}: {_clock(time.monotonic() - self._started)}"]
+        phase = self.program if self.is_compiling and self.program else self._phase
+        parts = [f"{phase}: {_clock(time.monotonic() - self._started)}"]
         if self._unit and (self._done or not self.is_compiling):
             parts.append(done)
         if note := self._current_note():

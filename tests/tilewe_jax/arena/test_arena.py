@@ -17,6 +17,7 @@ import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import agents, arena, batching, records
 from tilewe_jax.arena import ratings
+from tilewe_jax.arena.match import batch_of
 from tilewe_jax.arena.results import Batch
 from tilewe_jax.cli import main as cli
 from tilewe_jax.tilewe import Board, Move, engine, piece_tiles
@@ -257,6 +258,27 @@ def test_games_depend_on_the_seed_and_not_on_the_batch() -> None:
         return [record.actions for record in arena.play_match(game, players, 8, batch, seed, keep=True).records]
 
     assert games(3, 0) == games(8, 0) != games(8, 1)
+
+
+def test_fewer_games_than_a_batch_are_padded() -> None:
+    """The padding changes no game, lasts no longer than the games, and asks no player."""
+    asked: list[int] = []
+
+    class Host:
+        name = "host"
+
+        def choose(self, game: agents.OngoingGame, seconds: float, seed: str) -> int:
+            asked.append(len(game.actions))
+            return min(set(range(9)) - set(game.actions))
+
+    game = TicTacToe()
+    players = [agents.agent(game.sample_action, game, name="device"), agents.agent(Host(), game)]
+    played = {batch: arena.play_match(game, players, 5, batch, 0, keep=True) for batch in (5, 8)}
+    assert [batch_of(5, batch) for batch in played] == [5, 8]
+    assert [record.actions for record in played[5].records] == [record.actions for record in played[8].records]
+    assert played[8].games == len(played[8].records) == 5
+    assert played[8].decisions == played[5].decisions
+    assert len(asked) == 2 * played[8].all("plies")[played[8].all("seating") == 1].sum()
 
 
 def test_invalid_players() -> None:

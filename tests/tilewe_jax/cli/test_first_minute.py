@@ -18,10 +18,10 @@ from tilewe_jax.cli import compilation_cache, match
 from tilewe_jax.cli.benchmarks import rollouts
 from tilewe_jax.training import checkpoint
 from tilewe_jax.training.loop import _Pace
-from tilewe_jax.utils import progress
+from tilewe_jax.utils import programs, progress
 from tilewe_jax.utils.progress import Progress
 
-VARIABLES = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE", *compilation_cache._SETTINGS)
+VARIABLES = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE", programs.FOLDER, *compilation_cache._SETTINGS)
 
 
 @pytest.fixture
@@ -45,21 +45,30 @@ def test_the_cache_is_in_the_folder_of_the_user(caches: Path) -> None:
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(caches / "tilewe_jax")
     assert (caches / "tilewe_jax").is_dir()
     assert int(os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"]) == compilation_cache.MAX_BYTES
+    assert os.environ[programs.FOLDER] == str(caches / "tilewe_jax" / "programs")
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("JAX_COMPILATION_CACHE_DIR", "elsewhere"), ("JAX_ENABLE_COMPILATION_CACHE", "False")]
+    ("name", "value", "folder"),
+    [
+        ("JAX_COMPILATION_CACHE_DIR", "elsewhere", {programs.FOLDER: str(Path("elsewhere", "programs"))}),
+        ("JAX_COMPILATION_CACHE_DIR", "gs://elsewhere", {}),
+        ("JAX_ENABLE_COMPILATION_CACHE", "False", {}),
+    ],
 )
-def test_the_settings_of_the_user_stay(caches: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_the_settings_of_the_user_stay(
+    caches: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, folder: dict[str, str]
+) -> None:
     monkeypatch.setenv(name, value)
     compilation_cache.enable()
-    assert {variable: os.environ[variable] for variable in VARIABLES if variable in os.environ} == {name: value}
+    assert {variable: os.environ[variable] for variable in VARIABLES if variable in os.environ} == {name: value, **folder}
     assert not list(caches.iterdir())
 
 
 def test_an_option_turns_the_cache_off(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--no-cache", "games", "--json")[0] == 0
     assert os.environ["JAX_ENABLE_COMPILATION_CACHE"] == "false"
+    assert not os.environ[programs.FOLDER]
     assert not list(caches.iterdir())
 
 
@@ -134,6 +143,20 @@ def test_lines_of_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     assert lines[0] == f"{progress.COMPILING}: 0 s"
     assert lines[-1] == "playing: 0 s, 1,500 of 2,000 games, win rates a 61%, b 39%"
     assert progress._shown is None
+
+
+def test_a_line_names_the_program_that_is_compiled() -> None:
+    progress.compiling("the search", 1, 2)  # nothing is shown
+    with Progress(console=None) as shown:
+        progress.compiling("the search", 2, 3)
+        assert shown.line() == "compiling the search, 2 of 3: 0 s"
+        progress.compiling("the moves", 1, 1)
+        assert shown.line() == "compiling the moves: 0 s"
+        progress.compiling("", 0, 0)
+        assert shown.line() == f"{progress.COMPILING}: 0 s"
+        progress.compiling("the search", 2, 3)
+        shown.phase("playing")
+        assert shown.line() == "playing: 0 s, 0 games"
 
 
 def test_lines_are_frequent_again_after_a_long_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
