@@ -215,10 +215,13 @@ def agent(
 def _by_settings(spec: AgentSpec, game: Game[Any], name: str, network: Network | None, trust: bool) -> Agent:
     if not spec.is_search:
         return Agent(as_tree(game.policies()[spec.kind]), game, name, spec)
+    is_checked = False
     if network is None and spec.evaluator.network:
         with trusting(trust):
             network = weights.load(game, spec.evaluator.network)
-    if network is not None:
+        # Weights fit the game if their arrays have the shapes of the architecture, which tracing would only repeat.
+        is_checked = _is_of_package(jax.tree.structure(as_tree(network)))
+    if network is not None and not is_checked:
         check_network(game, network)
     created = Agent(None if network is None else as_tree(network), game, name, spec)
     # Building the search here reports all errors before anything is compiled.

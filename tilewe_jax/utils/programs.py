@@ -7,6 +7,7 @@ text that identifies the function. Programs without such a text, and programs fo
 """
 
 import contextlib
+import gc
 import hashlib
 import os
 import pickle
@@ -14,7 +15,7 @@ import platform
 import re
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -60,7 +61,8 @@ def compile_all(programs: Sequence[Program]) -> list[jax.stages.Compiled]:
         for place, index in enumerate(missing, 1):
             program = programs[index]
             progress.compiling(program.title, place, len(missing))
-            lowered = jax.jit(program.function, donate_argnums=program.donated).lower(*program.arguments)
+            with _without_garbage_collection():
+                lowered = jax.jit(program.function, donate_argnums=program.donated).lower(*program.arguments)
             futures.append(pool.submit(lowered.compile))
         for place, (index, future) in enumerate(zip(missing, futures, strict=True), 1):
             progress.compiling(programs[index].title, place, len(missing))
@@ -69,6 +71,18 @@ def compile_all(programs: Sequence[Program]) -> list[jax.stages.Compiled]:
                 _save(file, compiled[index])
     progress.compiling("", 0, 0)
     return compiled
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Stop the garbage collector: tracing creates many objects, few of them garbage, and is a quarter faster without it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Kept:

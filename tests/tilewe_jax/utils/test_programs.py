@@ -142,4 +142,4 @@ def test_a_match_loads_its_programs(files: Path, monkeypatch: pytest.MonkeyPatch
         patched.setattr(jax, "jit", None)
         assert games() == first
     assert games(1) != first
-    assert count(files) == 9, "the policies and the start depend on the opening"
+    assert count(files) == 8, "the policies depend on the opening"
