@@ -4,6 +4,9 @@ The persistent cache of JAX finds a program by its lowered form, so each process
 times as long as loading it. The files here are found by everything that determines the program instead: the source code of the
 package, the versions of Python, JAX and NumPy, the settings of JAX and XLA, the processor, the shapes of the arguments, and a
 text that identifies the function. Programs without such a text, and programs for other devices than one CPU, are not kept.
+
+A program that comes from the cache of JAX is not kept either: XLA serializes a program for CPUs only once, and the second time
+without some of its functions.
 """
 
 import contextlib
@@ -14,6 +17,7 @@ import pickle
 import platform
 import re
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -63,14 +67,35 @@ def compile_all(programs: Sequence[Program]) -> list[jax.stages.Compiled]:
             progress.compiling(program.title, place, len(missing))
             with _without_garbage_collection():
                 lowered = jax.jit(program.function, donate_argnums=program.donated).lower(*program.arguments)
-            futures.append(pool.submit(lowered.compile))
+            futures.append(pool.submit(_compile, lowered))
         for place, (index, future) in enumerate(zip(missing, futures, strict=True), 1):
             progress.compiling(programs[index].title, place, len(missing))
-            compiled[index] = future.result()
-            if file := files[index]:
+            compiled[index], is_new = future.result()
+            if is_new and (file := files[index]):
                 _save(file, compiled[index])
     progress.compiling("", 0, 0)
     return compiled
+
+
+def _compile(lowered: jax.stages.Lowered) -> tuple[jax.stages.Compiled, bool]:
+    """Compile a program; also return whether it is new, and not from the cache of JAX."""
+    _count_cache_hits()
+    before = getattr(_hits, "count", 0)
+    compiled = lowered.compile()
+    return compiled, getattr(_hits, "count", 0) == before
+
+
+_hits = threading.local()
+"""Number of programs that this thread has loaded from the cache of JAX, as ``count``."""
+
+
+@cache
+def _count_cache_hits() -> None:
+    def count(event: str, **_: Any) -> None:
+        if event == "/jax/compilation_cache/cache_hits":
+            _hits.count = getattr(_hits, "count", 0) + 1
+
+    jax.monitoring.register_event_listener(count)
 
 
 @contextlib.contextmanager

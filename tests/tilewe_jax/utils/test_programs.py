@@ -1,5 +1,7 @@
 """Programs in files: found by everything that determines them, loaded without tracing, and replaced if damaged."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
@@ -19,11 +22,30 @@ SMALL = tilewe_jax.make("santorini", size=3)
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the programs."""
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the programs. The cache of JAX is empty."""
     monkeypatch.setenv(programs.FOLDER, str(tmp_path / "programs"))
     monkeypatch.setattr(programs, "_is_one_cpu", lambda: True)
-    return tmp_path / "programs"
+    with own_cache(tmp_path / "jax"):
+        yield tmp_path / "programs"
+
+
+@contextmanager
+def own_cache(folder: Path) -> Iterator[None]:
+    """Use another folder for the cache of JAX, which keeps small programs, too."""
+    names = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
+    before = [jax.config.values[name] for name in names]
+
+    def use(values: Iterable[Any]) -> None:
+        for name, value in zip(names, values, strict=True):
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+
+    use((str(folder), 0.0))
+    try:
+        yield
+    finally:
+        use(before)
 
 
 def count(folder: Path) -> int:
@@ -56,13 +78,14 @@ def test_a_program_is_loaded_without_tracing(files: Path) -> None:
     assert (len(traces) - before, count(files)) == (1, 1)
 
 
-def test_a_damaged_file_is_replaced(files: Path) -> None:
+def test_a_damaged_file_is_replaced(files: Path, tmp_path: Path) -> None:
     compile_all([program()])
     (path,) = files.iterdir()
     size = path.stat().st_size
-    for content in (b"", path.read_bytes()[:200], b"other"):
+    for index, content in enumerate((b"", path.read_bytes()[:200], b"other")):
         path.write_bytes(content)
-        (compiled,) = compile_all([program()])
+        with own_cache(tmp_path / str(index)):
+            (compiled,) = compile_all([program()])
         assert compiled((jnp.ones(3, jnp.int32), jax.random.key(0)))["first"].tolist() == [2, 2, 2]
         assert path.stat().st_size > size - 100
 
@@ -79,6 +102,14 @@ def test_the_key_contains_everything_that_determines_a_program(files: Path, monk
         names.add(programs._file(program()))
     programs._environment.cache_clear()
     assert len(names) == 7
+
+
+def test_a_program_from_the_cache_of_jax_is_not_kept(files: Path) -> None:
+    """XLA would write it without some of its functions."""
+    for identity in ("double", "again"):
+        (compiled,) = compile_all([program(identity)])
+        assert compiled((jnp.ones(3, jnp.int32), jax.random.key(0)))["first"].tolist() == [2, 2, 2]
+        assert count(files) == 1
 
 
 def test_without_a_folder_nothing_is_kept(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
