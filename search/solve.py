@@ -70,8 +70,8 @@ def solve(
 
     >>> import jax, tilewe_jax
     >>> from tilewe_jax.search import solve
-    >>> game = tilewe_jax.make("tilewe", players=2, size=4, pieces=["O1", "I2", "L3"])
-    >>> solution = jax.jit(lambda state: solve(game, state, max_nodes=5_000, max_moves=128))(game.init(jax.random.key(0)))
+    >>> game = tilewe_jax.make("tilewe", players=2, size=4, pieces=["I2", "L3"])
+    >>> solution = jax.jit(lambda state: solve(game, state, max_nodes=1_000, max_moves=128))(game.init(jax.random.key(0)))
     >>> bool(solution.is_exact), int(solution.low), int(solution.high), solution.returns.tolist()
     (True, 0, 0, [0.5, 0.5])
 

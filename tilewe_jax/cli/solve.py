@@ -44,7 +44,7 @@ class Solve(GamesFile, Json):
             compiling.shown = shown
             solver = EndingSolver(make(game.spec.host.id, **game.spec.options), self.nodes, compiling)
             rows: list[dict[str, Any]] = []
-            for move in reversed(range(len(game.actions))) if self.move is None else [self.move]:
+            for move in reversed(range(len(positions))) if self.move is None else [self.move]:
                 state = solver.state(game.actions[:move], game.deal)
                 solution = solver.solve(state)
                 rows.append(_row(positions[move], move, solution, game.actions[move : move + 1]))
@@ -55,6 +55,8 @@ class Solve(GamesFile, Json):
                     break
         rows.reverse()
         _mark_mistakes(rows)
+        if self.move is None:  # the end of a finished game only shows what the last move lost
+            rows = [row for row in rows if row["best_move"]]
         if self.json:
             print(json.dumps({"game": game.spec.host.id, "number": self.number, "positions": rows}))
         elif self.move is None:
@@ -109,7 +111,7 @@ def _print_table(rows: list[dict[str, Any]], number: int) -> None:
             _result(row),
             "-" if row["margin"] is None else f"{row['margin']:+}",
             row["played"] or "-",
-            "=" if row["lost"] == 0 else (row["best_move"] if row["exact"] else "-"),
+            "=" if row["lost"] == 0 or row["best_move"] == row["played"] else (row["best_move"] if row["exact"] else "-"),
             "-" if row["lost"] is None else str(row["lost"]),
             f"{row['nodes']:,}",
         )
