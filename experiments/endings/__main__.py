@@ -1,4 +1,4 @@
-"""``python -m experiments.endings check [GAME ...]`` or ``measure FILE PLIES COUNT``, see the README."""
+"""``python -m experiments.endings check [GAME ...]``, ``measure FILE PLIES COUNT`` or ``santorini COUNT``, see the README."""
 
 import json
 import sys
@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,40 @@ def measure(path: str, plies: list[int], count: int) -> None:
             print(f"| {ply} | {len(chosen)} | {'margin' if margin else 'outcome'} | {' | '.join(cells)} |", flush=True)
 
 
+def santorini(count: int, max_nodes: int = 2_000) -> None:
+    """Measure forced wins in Santorini before the end of games between greedy players, after four random moves."""
+    import jax
+
+    game: Any = tilewe_jax.make("santorini")
+    host, solver, chance = make_host_game("santorini"), EndingSolver(game, max_nodes), Random(0)
+    greedy = jax.jit(game.policies()["greedy"])
+    solver.solve(solver.state([]))  # compiles
+    results: dict[int, list[tuple[bool, int, float]]] = {}
+    for number in range(count):
+        position, actions = host.init_from_deal(None), list[int]()
+        while not position.is_terminal:
+            if len(actions) < 4:
+                actions.append(chance.choice(position.legal_actions()))
+            else:
+                actions.append(int(greedy(solver.state(actions), jax.random.key(number))))
+            position = position.after(actions[-1])
+        for before in (4, 6, 8, 10):
+            if len(actions) - before > 4:
+                state = solver.state(actions[:-before])
+                started = time.process_time()
+                solution = solver.solve(state)
+                seconds = time.process_time() - started
+                results.setdefault(before, []).append((bool(solution.is_exact), int(solution.num_nodes), seconds))
+    for before, rows in results.items():
+        exact, nodes, times = (np.array(column) for column in zip(*rows, strict=True))
+        cells = [f"{exact.mean():.0%}", f"{np.median(nodes):,.0f}", f"{1e6 * times.sum() / nodes.sum():.0f}"]
+        print(f"| {before} | {len(rows)} | {' | '.join(cells)} |", flush=True)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "check":
         check(sys.argv[2:])
+    elif sys.argv[1] == "santorini":
+        santorini(int(sys.argv[2]))
     else:
         measure(sys.argv[2], [int(ply) for ply in sys.argv[3].split(",")], int(sys.argv[4]))
