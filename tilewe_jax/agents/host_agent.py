@@ -26,9 +26,10 @@ NO_LIMIT = 3600.0
 """Seconds given to players on the host without a time limit."""
 
 
-def _kept(title: str, function: Callable[..., Any]) -> Kept:
-    """Compile a function whose first argument is an agent."""
-    return Kept(title, function, lambda agent: agent.identity)
+def _kept(title: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function whose first argument is an agent; agents that differ only in their names share a program."""
+    kept = Kept(title, function, lambda agent: agent.identity)
+    return lambda agent, *arguments: kept(replace(agent, name=""), *arguments)
 
 
 _new_game = _kept("the start of games", lambda agent, key: agent.game.init(key))
