@@ -130,7 +130,7 @@ class Match:
 
     Every player sits in every seat equally often. A player that fails or chooses an illegal action forfeits: it continues with
     random actions and ranks behind the players that did not forfeit. Games depend only on the seed, not on the batch size, if
-    players on the host use the given seeds and no clock.
+    players on the host use the given seeds and no clock; networks may round differently in batches of another size.
 
     Args:
         game: the game.
