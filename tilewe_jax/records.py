@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -182,6 +182,50 @@ def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterato
             if text not in starts:
                 starts[text] = jax.device_get(game.init_from_deal(deal))
         yield part, jax.tree.map(lambda *leaves: np.stack(leaves), *(starts[text] for text in texts)), actions
+
+
+class Positions(NamedTuple):
+    """The positions before the actions of a batch of B records, N positions on the host, ordered by ply."""
+
+    record: np.ndarray
+    """Index of the record in the batch, ``int[N]``."""
+    ply: np.ndarray
+    """Number of actions before the position, ``int[N]``."""
+    player: np.ndarray
+    """The player to move, ``int32[N]``."""
+    action: np.ndarray
+    """The action that was played, ``int32[N]``."""
+    state: Any
+    """The positions, ``[N, ...]``."""
+    final: Any
+    """The position after the last action of each record, ``[B, ...]``; the last batch is padded."""
+
+
+def positions(game: "Game[Any]", records: Sequence[Record], batch: int = 64) -> Iterator[tuple[Sequence[Record], Positions]]:
+    """Yield records in batches, with the positions before their actions, which must be legal.
+
+    Args:
+      game: the game that was played.
+      records: the records.
+      batch: maximum number of games in a batch.
+
+    Raises ``ValueError`` for an invalid deal.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def run(state: Any, actions: jax.Array) -> tuple[Any, tuple[Any, jax.Array]]:
+        def step(state: Any, action: jax.Array) -> tuple[Any, tuple[Any, jax.Array]]:
+            return jax.vmap(game.apply)(state, action), (state, jax.vmap(game.current_player)(state))
+
+        return jax.lax.scan(step, state, actions)
+
+    for part, initial, actions in batches(game, records, batch):
+        final, (states, players) = jax.device_get(run(initial, jnp.asarray(actions)))
+        ply, index = np.nonzero(actions >= 0)
+        state = jax.tree.map(lambda leaf, ply=ply, index=index: leaf[ply, index], states)
+        yield part, Positions(index, ply, players[ply, index], actions[ply, index], state, final)
 
 
 def replay(

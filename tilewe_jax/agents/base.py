@@ -192,7 +192,7 @@ def agent(
         return _by_settings(what, game, name or str(what), network, trust)
     if not isinstance(what, str):
         return _by_value(what, game, name or getattr(what, "name", "") or getattr(what, "__name__", "policy"))
-    given, text = _without_name(what)
+    given, text = split_name(what)
     name, (head, colon, factory) = name or given, text.partition(":")
     if not colon or head in RULES or is_name(text):
         spec = AgentSpec.parse(text, game)
@@ -242,7 +242,7 @@ def _by_value(value: Any, game: Game[Any], name: str) -> Agent:
     return Agent(as_tree(value), game, name)
 
 
-def _without_name(text: str) -> tuple[str, str]:
+def split_name(text: str) -> tuple[str, str]:
     """Split ``NAME=...`` into the name, empty without one, and the agent."""
     head, equals, tail = text.partition("=")
     return (head, tail) if equals and ":" not in head else ("", text)
@@ -253,7 +253,7 @@ def names_code(text: str) -> bool:
 
     Texts without code are policies, levels, and searches without colons in their settings whose network is weights.
     """
-    kind, colon, settings = _without_name(text)[1].partition(":")
+    kind, colon, settings = split_name(text)[1].partition(":")
     if not colon:
         return False
     if kind not in RULES and not is_name(kind):

@@ -5,8 +5,9 @@ import shlex
 import threading
 import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from tilewe_jax.agents.host_player import ForfeitError, OngoingGame
 from tilewe_jax.formats.blokus import PASS
 from tilewe_jax.formats.names import gtp_game
 from tilewe_jax.game import Game
-from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine
+from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_value
 from tilewe_jax.settings import assignments, changed, setting, validate
 
 
@@ -75,14 +76,16 @@ class GtpPlayer:
 
     def choose(self, game: OngoingGame, seconds: float, seed: str) -> int:
         """Return the engine's action. Raises ``ForfeitError`` with the reason if the engine fails."""
-        seat = self._engine_of(game)
-        try:
-            return self._ask(seat, game, seconds, seed)
-        except (EngineError, CommandError, ForfeitError) as error:
-            seat.close()
-            raise ForfeitError(str(error)) from None
-        finally:
-            seat.is_busy = False
+        with self._at(game, seconds, seed) as (seat, engine):
+            return self._generated(seat, engine, seconds)
+
+    def value(self, game: OngoingGame, seconds: float, seed: str) -> float:
+        """Return the engine's value of a position for the player to move, by ``gtp_client.search_value``, clipped to [0, 1].
+
+        Raises ``ForfeitError`` with the reason if the engine fails or has no values.
+        """
+        with self._at(game, seconds, seed) as (seat, engine):
+            return min(max(search_value(engine, self._color(seat), seconds), 0.0), 1.0)
 
     def choose_all(self, games: Sequence[OngoingGame], seconds: float, seeds: Sequence[str]) -> list[int | ForfeitError]:
         """Return the actions in several games, computed in parallel, or the error of a forfeit."""
@@ -154,7 +157,20 @@ class GtpPlayer:
                 seat.game = None
                 self._waiting.append(seat)
 
-    def _ask(self, seat: "_Seat", game: OngoingGame, seconds: float, seed: str) -> int:
+    @contextmanager
+    def _at(self, game: OngoingGame, seconds: float, seed: str) -> Iterator[tuple["_Seat", GtpEngine]]:
+        """Context manager with the engine of a game in its position. Failures kill the engine and raise ``ForfeitError``."""
+        seat = self._engine_of(game)
+        try:
+            yield seat, self._replayed(seat, game, seconds, seed)
+        except (EngineError, CommandError, ForfeitError) as error:
+            seat.close()
+            raise ForfeitError(str(error)) from None
+        finally:
+            seat.is_busy = False
+
+    def _replayed(self, seat: "_Seat", game: OngoingGame, seconds: float, seed: str) -> GtpEngine:
+        """Send the actions of a game that its engine does not know yet, and return the engine."""
         if seat.engine is None or not seat.engine.is_open:
             started = self._start()
             seat.engine, seat.takes_seed, seat.game = started.engine, started.takes_seed, None
@@ -168,6 +184,10 @@ class GtpPlayer:
         for action in self._actions(game)[seat.played :]:
             engine.send(f"play {self._color(seat)} {self._names.move_text(action, seat.position)}", seconds)
             seat.position, seat.played = seat.position.after(action), seat.played + 1
+        return engine
+
+    def _generated(self, seat: "_Seat", engine: GtpEngine, seconds: float) -> int:
+        """Let the engine play a move, and return its action."""
         move = engine.send(f"genmove {self._color(seat)}", seconds).strip()
         if move.lower() == "resign":
             raise ForfeitError("the engine resigned")

@@ -24,7 +24,7 @@ from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.notation import cells_of
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine
+from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_value
 from tilewe_jax.utils.files import read_json, replacing
 
 FORMAT = "tilewe-jax-openings/1"
@@ -210,21 +210,11 @@ class _Engines:
                 color = self._names.colors[position.current_color][0]
                 engine.send(f"play {color} {self._names.move_text(action)}", _SECONDS_TO_SEARCH)
                 position = position.after(action)
-            return pentobi_value(engine, self._names.colors[position.current_color][0])
+            return search_value(engine, self._names.colors[position.current_color][0], _SECONDS_TO_SEARCH)
         except (EngineError, CommandError) as error:
             raise ValueError(f"{self._command!r} does not work: {error}") from None
         finally:
             self._free.put(engine)
-
-
-def pentobi_value(engine: GtpEngine, color: str) -> float:
-    """Return the value of Pentobi's best move for a colour: the value of the most visited child."""
-    engine.send(f"reg_genmove {color}", _SECONDS_TO_SEARCH)
-    children = [line.split() for line in engine.send("move_values", _SECONDS_TO_SEARCH).splitlines()]
-    try:
-        return float(max(children, key=lambda words: int(words[0]))[2])
-    except (ValueError, IndexError):
-        raise CommandError("move_values has another format than Pentobi's") from None
 
 
 def _draw(names: BlokusGame, choice: random.Random) -> _Actions:

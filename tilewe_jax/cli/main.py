@@ -29,6 +29,7 @@ COMMANDS = {
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
     "solve": "solve:Solve",
+    "value-test": "values:ValueTest",
     "play": "play:Play",
     "serve": "serve:Serve",
     "convert": "gtp:Convert",

@@ -1,12 +1,13 @@
-"""Reads recorded games from records and from Pentobi's ``.blksgf`` files. Plain Python, without JAX."""
+"""Reads recorded games from records and from Pentobi's ``.blksgf`` files. Only ``finished_games`` needs JAX."""
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewe_jax import records
 from tilewe_jax.formats import blksgf
@@ -15,8 +16,13 @@ from tilewe_jax.records import Record, RecordError
 from tilewe_jax.replay.frames import replay
 from tilewe_jax.utils.files import open_input, parse_json
 
+if TYPE_CHECKING:
+    from tilewe_jax.game import Game
+
 _HEAD = 4096
 """Number of bytes at the start of a file that decide its format."""
+_BATCH = 64
+"""Number of games that ``finished_games`` replays in parallel."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,49 @@ def read(path: str | Path, variations: bool = False) -> GameFile:
         counts = [f"{name} ({count:,})" for name, count in sorted(fields.items())]
         notes.append(f"the {_listed('field', counts)} of games {_are(counts)} not read")
     return GameFile([of_record(game, record) for record in games], tuple(notes))
+
+
+def finished_games(game: "Game[Any]", *paths: str | Path) -> list[Record]:
+    """Read finished games of one game from files, and replay all of them.
+
+    Ignored content is named on standard error.
+
+    Args:
+        game: the game that was played.
+        paths: files of games, or folders of files ``*.jsonl``, ``*.blksgf`` or ``*.sgf``, which are searched recursively.
+
+    Raises ``OSError`` for files that cannot be read, and ``RecordError`` for damaged or unfinished games, games with other
+    rules or options, or no positions.
+    """
+    games: list[Record] = []
+    places: list[str] = []
+    for file in (file for path in paths for file in _files(Path(path))):
+        content = read(file)
+        for note in content.notes:
+            print(f"{file}: {note}", file=sys.stderr)
+        for number, (played, record) in enumerate(((each.game, each.record) for each in content.games), 1):
+            place = f"{file}, game {number}"
+            if (played.id, played.options) != (game.id, game.options):
+                raise RecordError(
+                    f"{file} has games of {played.id} {dict(played.options)}, not of {game.id} {dict(game.options)}"
+                )
+            if not record.is_finished:
+                raise RecordError(f"{place}: the game is unfinished after its {len(record.actions)} actions")
+            games.append(record)
+            places.append(place)
+    if not any(record.actions for record in games):
+        raise RecordError(f"{', '.join(map(str, paths))}: no positions of games")
+    for place, verdict in zip(places, records.replay(game, games, _BATCH), strict=True):
+        if verdict:
+            raise RecordError(f"{place}: {verdict}")
+    return games
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of games in a folder, or the file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix == ".jsonl" or has_sgf_name(file))
 
 
 def of_sgf(games: Sequence[blksgf.SgfGame]) -> GameFile:

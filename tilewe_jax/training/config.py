@@ -190,6 +190,10 @@ class EvaluationConfig:
     """Number of random moves at the start of these games, so that deterministic agents do not repeat games."""
     opponents: tuple[str, ...] = setting(("random",), may_change=True, holds="agents")
     """Opponents: agents of the arena, or "last" for the agent of the previous evaluation."""
+    value_games: str = setting("", may_change=True, holds="data")
+    """File or folder of finished games between others, such as games of other programs, on which each evaluation tests the
+    values of the network, as ``tilewe-jax value-test`` does. They should not be learned from. Of more than 20,000 positions, a
+    random sample is tested."""
     gate: tuple[float, float] | None = setting(None)
     """Two Elo differences: new weights are used for self-play only if a sequential test (SPRT) accepts the second one rather
     than the first. Without a gate the newest weights play."""

@@ -20,7 +20,7 @@ from tilewe_jax.networks import Model, registry, weights
 from tilewe_jax.training import checkpoint, loss, metrics, processes
 from tilewe_jax.training.agents import check_warmup
 from tilewe_jax.training.config import TrainConfig
-from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_weights
+from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_weights, value_sample
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.metrics import Log
 from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, slim
@@ -63,6 +63,7 @@ class Run:
         check_warmup(config.selfplay, self.game)
         check_evaluation(config, self.game)
         check_memory(config, self.game, program.mesh.devices.size)
+        self._value_sample = value_sample(config, self.game)
         self.leads = jax.process_index() == 0
         """Whether this process writes the files of the run."""
         self.notes: list[str] = []
@@ -200,7 +201,7 @@ class Run:
         config, program = self.config, self.program
         every = config.evaluation.eval_every, config.checkpoint.checkpoint_every
         before = log.evaluations[-1]["iteration"] if log and log.evaluations else None
-        evaluation = Evaluation(config, self.game, self.folder, before) if log else None
+        evaluation = Evaluation(config, self.game, self.folder, before, self._value_sample) if log else None
         began = time.monotonic() if began is None else began
         started = began - (log.seconds if log else 0.0)
         deadline = min(began + minutes * 60, started + (config.max_minutes * 60 or math.inf))

@@ -148,6 +148,13 @@ class Log:
             if self.console:
                 rate, error = result["win_rate"], result["standard_error"]
                 self.console.print(f"iteration {iteration}: against {opponent} {rate:.1%} ± {error:.1%}", markup=False)
+        if "values" in figures:
+            total = figures["values"][-1]
+            for name in ("correlation", "brier") if self._events else ():
+                if total[name] is not None:
+                    self._events.add_scalar(f"value_{name}", total[name], iteration)
+            if self.console:
+                self.console.print(f"iteration {iteration}: values on games of others: {value_text(total)}", markup=False)
 
     def _simulations(self, stats: SelfplayStats) -> int:
         fast = int(stats.moves) - int(stats.opponent_moves) - int(stats.full_searches)
@@ -175,6 +182,12 @@ class Log:
             parts.append(f"losses: {', '.join(losses)}")
         parts.append(f"{left / 60:,.0f} min left")
         return ", ".join(parts)
+
+
+def value_text(row: dict[str, Any]) -> str:
+    """Describe a row of a test of values in a few words."""
+    correlation = "undefined" if row["correlation"] is None else f"{row['correlation']:.2f}"
+    return f"correlation {correlation}, Brier score {row['brier']:.3f} (of a constant {row['constant']:.3f})"
 
 
 def read(path: Path) -> list[dict[str, Any]]:

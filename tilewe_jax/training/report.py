@@ -16,6 +16,7 @@ from tilewe_jax.replay.page import game_element, script_element
 from tilewe_jax.training import metrics
 from tilewe_jax.training.config import read_settings
 from tilewe_jax.training.loss import BINS
+from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import check_regular, replacing
 from tilewe_jax.utils.plots import new_figure, svg
 
@@ -92,6 +93,8 @@ def write(folder: Path) -> Path:
         parts.append(_section("Self-play", _learning(rows)))
     if evaluations:
         parts.append(_section("Strength", _strength(evaluations)))
+    if tested := [evaluation for evaluation in evaluations if "values" in evaluation]:
+        parts += [_section("Values on games of others", _value_plots(tested)), _value_table(tested[-1])]
     if games := _games(folder):
         parts.append(f'<h2>Games of the evaluations</h2><div class="games">{"".join(games)}</div>')
     settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in _flat(config))
@@ -169,6 +172,8 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
         for name, figures in evaluations[-1]["opponents"].items():
             rate, error = figures["win_rate"], figures["standard_error"]
             facts[f"against {name}"] = f"{rate:.1%} ± {error:.1%} in the last evaluation"
+        if "values" in evaluations[-1]:
+            facts["values on games of others"] = metrics.value_text(evaluations[-1]["values"][-1])
     rows_of_facts = (f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items())
     return f'<dl class="facts">{"".join(rows_of_facts)}</dl>'
 
@@ -238,6 +243,67 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
     if own:
         plots += [_plot("Elo over games", against("games_before", 1)), _plot("Elo over hours", against("seconds", 3600))]
     return plots
+
+
+def _value_plots(evaluations: list[dict[str, Any]]) -> list[str]:
+    """Plot how well values predict the results of games between others, by ply, over the run."""
+
+    def over_games(field: str, label: str) -> Callable[[Any], None]:
+        def draw(axes: Any) -> None:
+            plies = list(dict.fromkeys(map(_plies, (row for evaluation in evaluations for row in evaluation["values"][:-1]))))
+            colors = optional_import("matplotlib", "plots").colormaps["viridis"](np.linspace(0, 0.9, len(plies)))
+            for name, color in zip(plies, colors, strict=True):
+                points = [
+                    (evaluation["games_before"], row[field])
+                    for evaluation in evaluations
+                    for row in evaluation["values"][:-1]
+                    if _plies(row) == name and row[field] is not None
+                ]
+                axes.plot(*zip(*points, strict=True) if points else ((), ()), marker=".", color=color, label=name)
+            axes.axhline(0, color="#bbb", linewidth=1)
+            axes.set_xlabel("games of self-play")
+            axes.set_ylabel(label)
+            axes.legend(title="plies", fontsize=7, title_fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+
+        return draw
+
+    return [
+        _plot("Correlation with the result", over_games("correlation", "correlation")),
+        _plot("Gain over a constant", over_games("gain", "Brier score of a constant minus Brier score")),
+    ]
+
+
+def _value_table(evaluation: dict[str, Any]) -> str:
+    """Return the table of the values in an evaluation."""
+
+    def figure(row: dict[str, Any], name: str) -> str:
+        value, ci95 = row[name], row[f"{name}_ci95"]
+        return "-" if value is None else f"{value:.3f}" + ("" if ci95 is None else f" ± {ci95:.3f}")
+
+    head = "<tr><th>plies<th>positions<th>mean<th>result<th>correlation<th>Brier score<th>of a constant<th>gain"
+    rows = [
+        (
+            _plies(row),
+            f"{row['positions']:,}",
+            f"{row['predicted']:.2f}",
+            f"{row['actual']:.2f}",
+            figure(row, "correlation"),
+            figure(row, "brier"),
+            f"{row['constant']:.3f}",
+            figure(row, "gain"),
+        )
+        for row in evaluation["values"]
+    ]
+    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}" for cell in row) for row in rows)
+    games = max(row["games"] for row in evaluation["values"])
+    return (
+        f"<p>Iteration {evaluation['iteration']:,}: values and results of the player to move in {games:,} games, with 95 %"
+        f" intervals.</p><table>{head}{body}</table>"
+    )
+
+
+def _plies(row: dict[str, Any]) -> str:
+    return f"{row['first_ply']}-{row['last_ply']}"
 
 
 def _games(folder: Path) -> list[str]:

@@ -10,10 +10,11 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from typing import ClassVar
 
 from tilewe_jax.formats.names import GtpGame, gtp_game_of_name
 from tilewe_jax.formats.santorini import santorini_game
-from tilewe_jax.interop.gtp import GtpSession
+from tilewe_jax.interop.gtp import GtpSession, LastSearch, SearchedMove
 
 
 class Lowest:
@@ -26,7 +27,15 @@ class Lowest:
         position = self.game.start()
         for action in actions:
             position = position.after(action)
-        return position.legal_actions()[0]
+        self.num_actions, self.action = len(actions), position.legal_actions()[0]
+        return self.action
+
+    parameters: ClassVar[dict[str, str]] = {}
+
+    def last_search(self) -> LastSearch:
+        """Value every position by its number of actions: -0.5, 0, 0.5, 1, 1.5, ..."""
+        moves = SearchedMove(self.action, 3, self.num_actions / 2 - 0.5), SearchedMove(self.action, 2, 0.3)
+        return LastSearch(0.0, moves)
 
     def new_game(self) -> None: ...
 
@@ -58,6 +67,8 @@ def main(fault: str = "none", when: str = "1", name: str = "Blokus Duo", placeme
         answer = session.answer(line)
         if fault == "refuses_game" and line.startswith("set_game"):
             answer = "? invalid argument\n\n"
+        if fault == "refuses_values" and line.startswith("move_values"):
+            answer = "? no idea\n\n"
         moves += line.startswith("genmove")
         if line.startswith("genmove") and moves == int(when):
             if fault == "killed":

@@ -17,12 +17,13 @@ from tests.browser import browser_page
 from tests.support import batched, rows
 from tests.tilewe_jax.cli.test_cli import run
 from tests.toy import GAME, SHORT, TOY, trained_in
-from tilewe_jax import networks, presets, settings
+from tilewe_jax import arena, networks, presets, records, settings
+from tilewe_jax.agents import agent
 from tilewe_jax.networks import weights
 from tilewe_jax.training import Program, Run, checkpoint, loss, metrics, report
 from tilewe_jax.training import run as training
 from tilewe_jax.training.config import GameConfig, TrainConfig
-from tilewe_jax.training.evaluation import Evaluation
+from tilewe_jax.training.evaluation import Evaluation, value_sample
 
 
 def levels_of(game: Any) -> list[tuple[Any, tuple[np.ndarray, ...]]]:
@@ -230,6 +231,34 @@ def test_gate_accepts_only_stronger_weights(tmp_path: Path) -> None:
     assert learner.acting is weak
     assert replace(learner, average=strong).acting is weak
     assert replace(learner, average=strong, accepted=None).acting is strong
+
+
+def test_values_are_tested_on_games_of_others(program: Program, toy_run: Path, tmp_path: Path) -> None:
+    players = [agent("random", GAME)] * 2
+    games = arena.play_match(GAME, players, 60, 60, seed=1, opening=0, keep=True).records
+    records.write(tmp_path / "games.jsonl", GAME, games)
+    given = replace(SHORT.evaluation, eval_every=1, opponents=(), value_games=str(tmp_path / "games.jsonl"))
+    config = replace(SHORT, iterations=2, evaluation=given)
+    trained_in(tmp_path / "run", program, config)
+    evaluations = metrics.read(tmp_path / "run" / metrics.EVALUATIONS)
+    assert [row["iteration"] for row in evaluations] == [1, 2]
+    for row in evaluations:
+        assert row["opponents"] == {}
+        assert row["values"][-1]["positions"] == sum(len(record.actions) for record in games)
+        assert row["values"][-1]["games"] == 60
+    text = report.write(tmp_path / "run").read_text()
+    assert text.count("Values on games of others") == 1
+    assert all(f"<td>{row['first_ply']}-{row['last_ply']}<td>" in text for row in evaluations[-1]["values"])
+    # The network at the end of the whole run knows more.
+    evaluation = Evaluation(config, GAME, tmp_path, sample=value_sample(config, GAME))
+    trained = weights.read(GAME, toy_run / "weights" / f"{TOY.iterations:06d}.npz").model
+    (*_, total) = evaluation.run(3, trained)["values"]
+    assert total["correlation"] > max(0, evaluations[0]["values"][-1]["correlation"])
+    # The games are checked before anything is written.
+    (tmp_path / "games.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"^evaluation\.value_games: .*games\.jsonl: No such file"):
+        Run(config, tmp_path / "other", program)
+    assert not (tmp_path / "other").exists()
 
 
 def test_unusable_folders(program: Program, toy_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
