@@ -50,6 +50,7 @@ def test_the_wheel_has_weights_presets_openings_pages_and_types(unpacked: Path) 
     for path in (
         "tilewe_jax/web/static/index.html",
         "tilewe_jax/draw/static/tilewe-game.js",
+        "tilewe_jax/books/duo_official.jsonl",
         "tilewe_jax/openings/classic.json",
     ):
         assert (unpacked / path).exists(), path

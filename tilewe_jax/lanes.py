@@ -192,7 +192,8 @@ def mapped_together(tree: T) -> T:
 
 @mapped_together.def_vmap
 def _broadcast_to_batch(size: int, mapped: list[PyTree], tree: T) -> tuple[T, PyTree]:
-    def broadcast(leaf: Array, is_mapped: bool) -> Array:
+    # A constant of an enclosing conditional may be an array of NumPy.
+    def broadcast(leaf: Any, is_mapped: bool) -> Any:
         return leaf if is_mapped else jnp.broadcast_to(leaf, (size, *leaf.shape))
 
     tree = mapped_together(jax.tree.map(broadcast, tree, mapped[0]))

@@ -1,6 +1,7 @@
 """Batched searches for analysis: values, candidates and principal variations, see ``tilewe_jax.interop.analysis``."""
 
 import json
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 
+from tilewe_jax.agents import book as books
 from tilewe_jax.agents.base import Agent, agent
+from tilewe_jax.agents.book import BookMove
 from tilewe_jax.agents.levels import is_name
 from tilewe_jax.agents.spec import AgentSpec, AnySearch
 from tilewe_jax.agents.timed_search import timed
@@ -158,8 +161,12 @@ class SearchProgram:
             raise ValueError(f"{agent.name} does not search; an analysis needs a search, like puct or gumbel")
         max_seconds = agent.spec.seconds if max_seconds is None else max_seconds
         search_settings = replace(agent.spec.search, stop_early=False, exact_endings=False)
-        spec = replace(agent.spec, search=search_settings, seconds=None, reuse_subtree=False)
-        self.agent, self.spec, self.game, self.max_seconds = replace(agent, spec=spec), spec, agent.game, max_seconds
+        book = books.load(agent.game, agent.spec.book) if agent.spec.book else None
+        self._book = (book, book.evaluated()) if book else None
+        """The opening book with its evaluated moves."""
+        self._book_margin = agent.spec.book_margin
+        spec = replace(agent.spec, search=search_settings, seconds=None, reuse_subtree=False, book=False, book_margin=0.0)
+        self.agent, self.spec, self.game, self.max_seconds = replace(agent, spec=spec, book=None), spec, agent.game, max_seconds
         search = self.agent.built()
         if max_seconds is not None and not isinstance(search, Search):
             raise ValueError("max_seconds is not supported in games with hidden information")
@@ -204,6 +211,9 @@ class SearchProgram:
         num_actions = np.array([len(position.actions) for position in filled], np.int32)
         steps = num_actions.max()
         states = self._function("replay", size, self._replay, starts, actions, steps)(starts, actions, steps)
+        booked = self._booked(size, states, positions)
+        if None not in booked:
+            return [analysis for analysis in booked if analysis]
         seeds = np.array([position.seed for position in filled], np.uint32)
         keys = self._function("keys", size, _keys, self._key, num_actions, seeds)(self._key, num_actions, seeds)
         report, seconds = self._search_block(size, states, keys)
@@ -214,9 +224,43 @@ class SearchProgram:
             leads = np.asarray(lead(states, report.action, keys)).tolist()
             seconds += time.perf_counter() - started
         return [
-            self._analysis(jax.tree.map(lambda leaf, index=index: leaf[index], report), leads[index], seconds, len(positions))
+            booked[index]
+            or self._analysis(
+                jax.tree.map(lambda leaf, index=index: leaf[index], report), leads[index], seconds, len(positions)
+            )
             for index in range(len(positions))
         ]
+
+    def _booked(self, size: int, states: Any, positions: Sequence[Played]) -> list[Analysis | None]:
+        """Return the analyses of the positions of a block that are in the opening book, ``None`` for the others."""
+        if self._book is None:
+            return [None] * len(positions)
+        book, evaluated = self._book
+        located = jax.device_get(self._function("key", size, self._locate, states)(states))
+        analyses: list[Analysis | None] = []
+        for index, position in enumerate(positions):
+            key = jax.tree.map(lambda leaf, index=index: leaf[index], located)
+            moves = book.moves_in(key, evaluated)
+            player = book.positions[books.key_text(key.words)].player if moves else 0
+            analyses.append(self._analysis_of_moves(moves, player, position.seed, len(positions)) if moves else None)
+        return analyses
+
+    def _analysis_of_moves(self, moves: Sequence[BookMove], player: int, seed: int, batch: int) -> Analysis:
+        """Return the analysis of a position in the opening book; its value is the value of the best move."""
+        chosen = random.Random(seed).choice(books.good_moves(moves, player, self._book_margin))
+        return Analysis(
+            action=chosen.action,
+            candidates=tuple(
+                Candidate(move.action, move.visits, 0.0, move.value, (move.action,), move.error) for move in moves
+            ),
+            value=moves[0].value,
+            score_lead=None,
+            score_weight=self._score_weight,
+            num_simulations=sum(move.visits for move in moves),
+            seconds=0.0,
+            batch=batch,
+            is_book=True,
+        )
 
     def _search_block(self, size: int, states: Any, keys: Key[Array, "B"]) -> tuple[RootReport, float]:
         """Return the reports of a block on the host, and the seconds of the search without compilation."""
@@ -253,6 +297,9 @@ class SearchProgram:
             return jax.vmap(self.game.apply)(states, actions[:, ply])
 
         return jax.lax.fori_loop(0, steps, play, jax.tree.map(jnp.asarray, starts))
+
+    def _locate(self, states: Any) -> books.PositionKey:
+        return jax.vmap(partial(books.position_key, self.game))(states)
 
     def _search(self, agent: Agent, states: Any, keys: Key[Array, "B"]) -> RootReport:
         return jax.vmap(partial(search_report, agent.built(), params=agent.weights))(states, keys)
@@ -376,6 +423,8 @@ class AgentAnalyzer:
         for name, value in settings.items():
             if name in _FIXED:
                 raise ValueError(f"{name} cannot be changed: {_FIXED[name]}")
+            if name == "book" and not isinstance(value, bool):
+                raise ValueError("book must be true or false; a request cannot name a file")
             if not isinstance(value, (str, int, float, type(None))):
                 raise ValueError(f"{name[:80]} must be a text, a number, true, false or null")
             if name not in ("agent", "max_seconds", "max_visits"):

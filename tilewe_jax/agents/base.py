@@ -1,27 +1,36 @@
 """The agent: a policy, a search, or a player on the host, created from text or from a value by ``agent``."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from tilewe_jax.agents.book import BookTable
+from tilewe_jax.agents.book import load as load_book
 from tilewe_jax.agents.host_player import HostPlayer
 from tilewe_jax.agents.levels import is_name, level_names
 from tilewe_jax.agents.spec import RULES, AgentSpec, AnySearch
 from tilewe_jax.game import Action, Game, Policy
+from tilewe_jax.lanes import any_lane
 from tilewe_jax.networks import weights
 from tilewe_jax.search import Determinized, InformationSetSearch, Network, PolicyOutput, Search, SubtreeReuse
 from tilewe_jax.search.evaluators import check_network
 from tilewe_jax.search.exported import as_tree
 from tilewe_jax.utils import factories
+from tilewe_jax.utils.loops import cond
 from tilewe_jax.utils.trust import trusting
 from tilewe_jax.utils.words import did_you_mean
 
 if TYPE_CHECKING:
     from tilewe_jax.agents.host_agent import HostAgent
+
+_BOOK_STREAM = 9
+"""Folded into the key of a decision to draw a move of the book, so that searches draw the same numbers with and without one."""
 
 
 _NETWORKS = "tilewe_jax.networks."
@@ -45,6 +54,8 @@ class Agent:
     """The settings; ``None`` for an agent created from a value."""
     player: HostPlayer | None = field(default=None, metadata={"static": True})
     """The player that decides on the host; ``None`` for an agent on the device."""
+    book: BookTable | None = None
+    """The opening book; ``None`` without one."""
 
     @property
     def is_search(self) -> bool:
@@ -72,14 +83,34 @@ class Agent:
     def act(self, state: Any, key: PRNGKeyArray) -> Action:
         """Return the action in a position, without tree reuse; ``key`` is consumed."""
         if self.is_search:
-            return self.search(state, key).action
+            action, _ = self._by_book(state, key, lambda: (self.search(state, key).action, None), None)
+            return action
         if self.player:
             raise ValueError(f"{self.name} decides on the host; use Agent.host")
-        action: Action = self.weights(state, key)
-        return action
+        chosen: Action = self.weights(state, key)
+        return chosen
+
+    def book_move(self, state: Any, key: PRNGKeyArray) -> Action:
+        """Return the move of the opening book; -1 without a book, and if the position is not in it."""
+        return self.book.move(self.game, state, jax.random.fold_in(key, _BOOK_STREAM)) if self.book else jnp.int32(-1)
+
+    def _by_book(
+        self, state: Any, key: PRNGKeyArray, search: Callable[[], tuple[Action, Any]], memory: Any
+    ) -> tuple[Action, Any]:
+        """Return the move of the book and the unchanged memory, or the results of the search if the position is not in it.
+
+        A batch is searched unless all its positions are in the book.
+        """
+        if self.book is None:
+            return search()
+        move = self.book_move(state, key)
+        action, memory = cond(any_lane(move < 0), search, lambda: (move, memory))
+        return jnp.where(move < 0, action, move), memory
 
     def search(self, state: Any, key: PRNGKeyArray) -> PolicyOutput:
         """Search a position: a ``SearchOutput``, or with hidden information a ``PolicyOutput``; ``key`` is consumed.
+
+        The opening book is not used.
 
         Raises ``ValueError`` for an agent that does not search.
         """
@@ -108,8 +139,12 @@ class Agent:
         """Return the action in a position of a game, and the new memory; ``key`` is consumed."""
         if not self.keeps_tree:
             return self.act(state, key), memory
-        output, memory = self._reuse.act(memory, state, key, self.weights)
-        return output.action, memory
+
+        def search() -> tuple[Action, Any]:
+            output, after = self._reuse.act(memory, state, key, self.weights)
+            return output.action, after
+
+        return self._by_book(state, key, search, memory)
 
     def advance(self, memory: Any, action: Action) -> Any:
         """Return the memory after an action of any player."""
@@ -223,7 +258,8 @@ def _by_settings(spec: AgentSpec, game: Game[Any], name: str, network: Network |
         is_checked = _is_of_package(jax.tree.structure(as_tree(network)))
     if network is not None and not is_checked:
         check_network(game, network)
-    created = Agent(None if network is None else as_tree(network), game, name, spec)
+    book = load_book(game, spec.book).table(spec.book_margin) if spec.book else None
+    created = Agent(None if network is None else as_tree(network), game, name, spec, book=book)
     # Building the search here reports all errors before anything is compiled.
     if isinstance(created.built(), InformationSetSearch) and spec.seconds is not None:
         raise ValueError("seconds is not supported by information-set searches (num_determinizations=0)")

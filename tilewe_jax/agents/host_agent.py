@@ -36,6 +36,7 @@ _new_game = _kept("the start of games", lambda agent, key: agent.game.init(key))
 _apply = _kept("the rules", lambda agent, state, action: agent.game.apply(state, action))
 _init, _advance = _kept("the trees", Agent.init), _kept("the reuse of trees", Agent.advance)
 _start, _finish = _kept("the start of searches", Agent.start), _kept("the end of searches", Agent.finish)
+_book_move = _kept("the book", Agent.book_move)
 _proceed, _play = _kept("the search", Agent.proceed), _kept("the agent", Agent.play)
 
 
@@ -79,6 +80,8 @@ class HostAgent:
         self._num_rounds = search.num_rounds if isinstance(search, Search) else 0
         """Number of rounds of a search; 0 for an agent that does not search in parts."""
         self._seconds: float | None = None
+        self._uses_book = False
+        """Whether moves of the book are played."""
         self._pondering = Pondering()
         # Pondering continues after the action is decided.
         self._pondered_by = _without_early_stop(agent) if ponders else None
@@ -91,6 +94,7 @@ class HostAgent:
         if ponders:
             self.follow(())
             self._search_part(self._key)
+        self._uses_book = agent.book is not None
         self.set_seed(seed)
         self.new_game()
 
@@ -133,6 +137,9 @@ class HostAgent:
             return self._ask(self.agent.player, list(actions))
         self.follow(tuple(actions), state)
         self._key, key = jax.random.split(self._key)
+        if self._uses_book and (move := int(_book_move(self.agent, self._state, key))) >= 0:
+            self._searched = None
+            return move
         if self._num_rounds:
             left = None if self._seconds is None else self._seconds - (time.perf_counter() - started)
             progress = _start(self.agent, self.memory, self._state, key)

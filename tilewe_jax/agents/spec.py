@@ -60,6 +60,11 @@ class AgentSpec:
     seconds: float | None = setting(None, 0)
     """Time limit per move in seconds, checked on the host between parts of the search; matches then play one game at a time.
     Information-set searches do not support it."""
+    book: bool | str = False
+    """Play the moves of an opening book while the position is in it, without a search: ``true`` for the shipped book of the
+    game, or a file that ``tilewe-jax book`` wrote."""
+    book_margin: float = setting(0.0, 0, 1)
+    """Draw uniformly among the moves of the book whose value is at most this much below the value of its best move."""
 
     def __post_init__(self) -> None:
         validate(self)

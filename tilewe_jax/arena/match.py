@@ -512,8 +512,10 @@ def _deciders(agents: dict[int, Agent], divisors: Sequence[int]) -> list[_Decide
 def _as_argument(agent: Agent) -> Agent:
     """Return the agent as an argument of compiled functions, without its name and the source of its network."""
     spec = agent.spec
-    if spec and agent.is_search and agent.weights is not None:
-        spec = replace(spec, evaluator=replace(spec.evaluator, network="loaded"))
+    if spec and agent.is_search:
+        spec = replace(spec, book=bool(spec.book), book_margin=0.0)
+        if agent.weights is not None:
+            spec = replace(spec, evaluator=replace(spec.evaluator, network="loaded"))
     return replace(agent, name="", spec=spec)
 
 

@@ -1,4 +1,4 @@
-"""Lists of balanced openings, and the search for them by two programs.
+"""Lists of balanced openings, and the search for them by two programs or in an opening book.
 
 Between strong players, the first player usually wins from the initial position, so the results say little about their strength.
 Balanced openings give both sides equal chances and make games different.
@@ -19,6 +19,7 @@ import numpy as np
 
 from tilewe_jax.agents import Agent
 from tilewe_jax.agents import agent as make_agent
+from tilewe_jax.agents.book import load as load_book
 from tilewe_jax.formats.blokus import BlokusGame, blokus_game
 from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.notation import cells_of
@@ -86,6 +87,30 @@ def write(path: Path, game: Game[Any], openings: Sequence[Opening], about: dict[
     text = json.dumps(head, indent=1)[:-2] + ',\n "openings": [\n  ' + ",\n  ".join(rows) + "\n ]\n}\n"
     with replacing(path) as file:
         file.write(text)
+
+
+def from_book(game: Game[Any], path: Path, count: int, tolerance: float) -> list[Opening]:
+    """Return balanced openings of an opening book, one move per player, the most balanced first.
+
+    Args:
+        game: the game.
+        path: the book.
+        count: maximum number of openings.
+        tolerance: maximum difference of the value for the player to move, scaled to two players, from 0.5.
+
+    Raises ``ValueError`` for an invalid book, or if it contains no balanced openings.
+    """
+    book = load_book(game, str(path))
+    evaluated = book.evaluated()
+    openings = [
+        Opening(position.actions, {"agent": round(evaluated[key][0].value[position.player] * game.num_players / 2, 4)})
+        for key, position in book.positions.items()
+        if len(position.actions) == game.num_players
+    ]
+    openings = [opening for opening in openings if abs(opening.values["agent"] - 0.5) <= tolerance]
+    if not openings:
+        raise ValueError(f"{path}: no position after {game.num_players} moves has a value within {tolerance} of 0.5")
+    return sorted(openings, key=lambda opening: (abs(opening.values["agent"] - 0.5), opening.actions))[:count]
 
 
 def _differences(game: Game[Any], content: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from tilewe_jax.cli.common import (
     UsageError,
     check_positive,
     check_seed,
+    check_unused,
     check_writable,
     out,
     print_notes,
@@ -340,7 +341,7 @@ def plot(summary: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Openings(GameOptions, Trust):
-    """Find balanced openings: first moves that both a search and Pentobi value at about one half.
+    """Find balanced openings: first moves that both a search and Pentobi value at about one half, or an opening book.
 
     Each player places a random piece of five cells in turn. With more than two players, whose seats differ in value, the
     values are compared with the mean of such openings. For example:
@@ -353,6 +354,8 @@ class Openings(GameOptions, Trust):
     values all openings, and the others value the remaining ones."""
     agent: Annotated[str, Option("AGENT")] = "puct:num_simulations=1000"
     """Search that values the openings first, with its settings."""
+    book: Path | None = None
+    """Take the openings from this opening book, as `book` writes it, instead of searching for them."""
     count: int = 50
     """Number of openings."""
     tolerance: float = 0.05
@@ -367,12 +370,20 @@ class Openings(GameOptions, Trust):
     def run(self) -> None:
         check_positive(count=self.count, tolerance=self.tolerance, processes=self.processes)
         check_seed(self.seed)
-        if not self.engine or not self.out:
-            raise UsageError("--engine and --out are needed")
+        if self.book:
+            check_unused(self, "with --book", "engine", "agent", "processes", "seed")
+        if not (self.engine or self.book) or not self.out:
+            raise UsageError("--out and one of --engine and --book are needed")
         check_writable(self.out)
         from tilewe_jax.arena import openings
 
         game = self.make()
+        if self.book:
+            with usage_errors():
+                rows = openings.from_book(game, self.book, self.count, self.tolerance)
+            openings.write(self.out, game, rows, {"book": self.book.name, "tolerance": self.tolerance})
+            out.print(f"{counted(len(rows), 'openings')} written to {self.out}")
+            return
         about: dict[str, Any] = {
             "engines": [_without_folder(engine) for engine in self.engine],
             "agent": self.agent,

@@ -23,6 +23,7 @@ COMMANDS = {
     "match": "match:Match",
     "ladder": "ladder:Ladder",
     "openings": "ladder:Openings",
+    "book": "book:Book",
     "train": "train:Train",
     "report": "train:Report",
     "export": "export:Export",

@@ -43,7 +43,8 @@ class Serve(Trust):
     names: Annotated[tuple[str, ...], Option("NAME ...")] = ()
     """Host names under which others reach the server, besides localhost and its addresses."""
     agents: Agents = ()
-    """Agents to offer besides the levels: for all games, or as GAME=AGENT, like duo=best:num_simulations=4096."""
+    """Agents to offer besides the levels: for all games, or as GAME=AGENT, like duo=best:num_simulations=4096. Analyses of a
+    game show the opening book of an agent with the setting book."""
     data: Path = Path("tilewe-jax-games.sqlite")
     """File of the games; created if needed."""
     sync: bool = False
@@ -98,7 +99,7 @@ class Serve(Trust):
             store,
             EnginePool([*engine_command(agents), *self.imports_as_arguments()], self.engines) if self.engines else None,
             agents,
-            analysis_agent=AGENT,
+            analysis_agents={name: analysis_agent(offered) for name, offered in agents.items()},
             host_names=(*LOCAL_NAMES, socket.gethostname(), *self.names),
             runs=self.runs,
             live=Live([sys.executable, "-m", "tilewe_jax.web.live_games", "--game", self.live]) if self.engines else None,
@@ -148,9 +149,17 @@ class Serve(Trust):
 def engine_command(agents: Mapping[str, Sequence["Agent"]]) -> list[str]:
     """Return the command line of an engine process with these agents."""
     named = {agent.agent for listed in agents.values() for agent in listed if not agent.agent.startswith("level:")}
+    named |= {analysis_agent(listed) for listed in agents.values()} - {AGENT}
     others = ["--others", *sorted(named)] if named else []
     options = ["--agent", AGENT, "--batch", "16", "--score-playouts", "8", "--game", "santorini", *others]
     return [sys.executable, "-m", "tilewe_jax", "analyze", *options]
+
+
+def analysis_agent(offered: Sequence["Agent"]) -> str:
+    """Return the agent of the analyses of a game: ``AGENT``, with the opening book of the first offered agent that has one."""
+    settings = [item for agent in offered for item in agent.agent.split(":", 1)[-1].split(",")]
+    book = next((item for item in settings if item.startswith("book=") and item != "book=false"), None)
+    return f"{AGENT},{book}" if book else AGENT
 
 
 def offered_agents(texts: Sequence[str]) -> dict[str, list["Agent"]]:

@@ -102,6 +102,8 @@ class Candidate:
     """Mean value over its visits, by seat; ``None`` without visits."""
     variation: tuple[int, ...]
     """Principal variation: the action and the most visited actions after it."""
+    error: float | None = None
+    """Standard error of the values, if it is known: in an opening book."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class Analysis:
     """Time of the search in seconds, for all positions that were searched together."""
     batch: int
     """Number of positions that were searched together."""
+    is_book: bool = False
+    """True if the values come from an opening book, and the position was not searched."""
 
 
 @dataclass(frozen=True)
@@ -391,6 +395,7 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
                 "prior": json_number(candidate.prior),
                 "value": None if candidate.value is None else _json_numbers(candidate.value),
                 "principal_variation": names_of(position, candidate.variation),
+                "value_error": None if candidate.error is None else json_number(candidate.error),
             }
             for candidate in [each for each in analysis.candidates if each.visits][: request.max_candidates]
         ],
@@ -398,6 +403,7 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
         "score_weight": json_number(analysis.score_weight),
         "seconds": json_number(analysis.seconds, 3),
         "batch": analysis.batch,
+        "is_book": analysis.is_book,
     }
 
 

@@ -61,13 +61,13 @@ class Server:
         store: Store,
         engines: EnginePool | None,
         agents: Mapping[str, Sequence[Agent]],
-        analysis_agent: str,
+        analysis_agents: Mapping[str, str],
         limits: Limits,
         runs: Path | None,
         live: Live | None,
     ) -> None:
         self.limits, self.engines, self.store = limits, engines, store
-        self.rooms = Rooms(store, engines, agents, analysis_agent, limits)
+        self.rooms = Rooms(store, engines, agents, analysis_agents, limits)
         self.studies = Studies(self.rooms)
         self.runs = Runs(runs)
         self.live = live
@@ -417,7 +417,7 @@ def create_app(
     engines: EnginePool | None = None,
     agents: Mapping[str, Sequence[Agent]] | None = None,
     *,
-    analysis_agent: str = "puct:num_simulations=64",
+    analysis_agents: Mapping[str, str] | None = None,
     host_names: Sequence[str] = LOCAL_NAMES,
     runs: Path | None = None,
     live: Live | None = None,
@@ -429,14 +429,14 @@ def create_app(
       store: the database, which is closed when the server ends.
       engines: the engines; ``None`` for a server without engines.
       agents: the offered agents by game.
-      analysis_agent: default agent for analyses.
+      analysis_agents: default agent for analyses by game, see ``Rooms``.
       host_names: names under which clients reach the server, besides IP addresses.
       runs: folder with training runs to show.
       live: self-play games to show.
       limits: the limits.
     """
     limits = limits or Limits()
-    server = Server(store, engines, agents or {}, analysis_agent, limits, runs, live)
+    server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

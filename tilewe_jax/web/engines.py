@@ -235,10 +235,17 @@ class _Process:
     def _note_search(self, question: Question, row: dict[str, Any]) -> None:
         """Note that the search of a question is compiled, if the answer shows that it ran.
 
-        A forced move needs no search, so an answer with one candidate shows nothing.
+        A forced move and a position in an opening book need no search, so an answer with one candidate or from a book shows
+        nothing.
         """
         batch, simulations, candidates = (row.get(name) for name in ("batch", "num_simulations", "candidates"))
-        if type(batch) is not int or not simulations or not isinstance(candidates, list) or len(candidates) < 2:
+        if (
+            row.get("is_book")
+            or type(batch) is not int
+            or not simulations
+            or not isinstance(candidates, list)
+            or len(candidates) < 2
+        ):
             return
         search = question.key, block_size(batch)
         if search not in self.warm:

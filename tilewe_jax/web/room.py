@@ -466,6 +466,7 @@ def result_of(host: HostGame, position: HostPosition, agent: str | None) -> Json
         "value": list(host.returns(position)),
         "score_lead": leads,
         "simulations": 0,
+        "is_book": False,
         "candidates": [],
     }
 
@@ -478,12 +479,14 @@ def analysis_of(position: HostPosition, answer: Mapping[str, Any], agent: str | 
         "value": answer["value"],
         "score_lead": answer["score_lead"],
         "simulations": answer["num_simulations"],
+        "is_book": answer["is_book"],
         "candidates": [
             {
                 **position.action_view(candidate["action"]),
                 "visits": candidate["visits"],
                 "prior": candidate["prior"],
                 "value": candidate["value"],
+                "value_error": candidate["value_error"],
                 "variation": candidate["principal_variation"],
             }
             for candidate in answer["candidates"]

@@ -22,6 +22,7 @@ log = logging.getLogger("tilewe_jax.web")
 
 Json = dict[str, Any]
 
+ANALYSIS_AGENT = "puct:num_simulations=64"
 MAX_LISTED = 50
 """Number of games in the lobby."""
 MAX_NAME = 40
@@ -49,7 +50,7 @@ class Rooms:
       store: the database.
       engines: the engines; ``None`` for a server without engines.
       agents: the offered agents by game.
-      analysis_agent: default agent for analyses.
+      analysis_agents: default agent for analyses by game; ``ANALYSIS_AGENT`` for other games.
       limits: the limits.
     """
 
@@ -58,11 +59,11 @@ class Rooms:
         store: Store,
         engines: EnginePool | None,
         agents: Mapping[str, Sequence[Agent]],
-        analysis_agent: str,
+        analysis_agents: Mapping[str, str],
         limits: Limits,
     ) -> None:
         self.store, self.engines, self.limits = store, engines, limits
-        self.agents, self.analysis_agent = agents, analysis_agent
+        self.agents, self._analysis_agents = agents, analysis_agents
         self._rooms: dict[str, Room] = {}
         self._loading: dict[str, asyncio.Task[Room | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -304,6 +305,10 @@ class Rooms:
 
     # ---- Questions to engines
 
+    def analysis_agent(self, game: str) -> str:
+        """Return the default agent for analyses of a game."""
+        return self._analysis_agents.get(game, ANALYSIS_AGENT)
+
     def question(
         self,
         session: Session,
@@ -318,7 +323,7 @@ class Rooms:
         setup = session.setup
         offered = next((entry for entry in self.agents.get(setup.host.id, ()) if entry.agent == agent), None)
         # The analysis agent has no time limit: its values must not depend on the load of the machine.
-        is_timed = offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent)
+        is_timed = offered and num_simulations is None and not (is_analysis and agent == self.analysis_agent(setup.host.id))
         return Question(
             game=setup.host.id,
             options=setup.host.options,
@@ -343,7 +348,7 @@ class Rooms:
             raise RefusedError(f"simulations must be one of {', '.join(map(str, SIMULATIONS))}", "simulations")
         if not self.turns:
             raise RefusedError("this server has no engines", status=503)
-        name = self.analysis_agent if agent is None else self.agent(game, agent, "agent").agent
+        name = self.analysis_agent(game) if agent is None else self.agent(game, agent, "agent").agent
         position = await asyncio.to_thread(session.position_at, number)
         if position.is_terminal:
             return result_of(session.setup.host, position, name)

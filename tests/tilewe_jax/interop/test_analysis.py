@@ -87,6 +87,7 @@ def test_fields_of_an_answer() -> None:
                 "prior": 0.5,
                 "value": [1.0, 0.0],
                 "principal_variation": ["O1n-a1a1", "I2n-a1b3"],
+                "value_error": None,
             },
             {
                 "move": "O1n-a1e1",
@@ -95,12 +96,14 @@ def test_fields_of_an_answer() -> None:
                 "prior": 0.5,
                 "value": [1.0, 0.0],
                 "principal_variation": ["O1n-a1e1"],
+                "value_error": None,
             },
         ],
         "num_simulations": 3,
         "score_weight": 0.0,
         "seconds": 0.1,
         "batch": 1,
+        "is_book": False,
     }
 
 

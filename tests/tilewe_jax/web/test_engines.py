@@ -84,18 +84,19 @@ def test_hints_and_analyses(tmp_path: Path) -> None:
 
 
 def test_a_search_is_warm_after_its_first_answer() -> None:
-    """A forced move and an answer without simulations show no search; another size of a block is another program."""
+    """A forced move, and an answer from a book or without simulations, show no search; each size of a block has its program."""
     pool = EnginePool(["none"])
     question = Question("duo", {}, None, [], "level:1")
 
-    def is_warm(candidates: int, simulations: int = 16, batch: int = 1) -> bool:
-        row = {"batch": batch, "num_simulations": simulations, "candidates": [{}] * candidates}
+    def is_warm(candidates: int, simulations: int = 16, batch: int = 1, is_book: bool = False) -> bool:
+        row = {"batch": batch, "num_simulations": simulations, "candidates": [{}] * candidates, "is_book": is_book}
         pool._process_of(question)._note_search(question, row)
         return pool.is_warm(question)
 
     assert not is_warm(1)
     assert not is_warm(5, simulations=0)
     assert not is_warm(5, batch=2)
+    assert not is_warm(5, is_book=True)
     assert is_warm(5)
     assert not pool.is_warm(replace(question, agent="level:2"))
 

@@ -24,7 +24,7 @@ from experiments.examples import web_bot
 from tests.tilewe_jax.cli.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 from tests.tilewe_jax.web.support import GENEROUS
-from tilewe_jax.cli.serve import Serve, offered_agents
+from tilewe_jax.cli.serve import AGENT, Serve, analysis_agent, engine_command, offered_agents
 from tilewe_jax.web.app import create_app
 from tilewe_jax.web.sockets import server_config
 from tilewe_jax.web.store import Store
@@ -137,6 +137,14 @@ def test_an_agent_is_offered_for_its_games(capsys: pytest.CaptureFixture[str]) -
     assert named["duo"] == ["puct:network=duo", "best"]
     assert named["santorini"] == []
     assert "duo" in capsys.readouterr().err
+
+
+def test_analyses_show_the_book_of_an_offered_agent() -> None:
+    offered = offered_agents(["duo_official=puct:num_simulations=4,book=true", "duo=puct:num_simulations=4,book=false"])
+    assert analysis_agent(offered["duo_official"]) == f"{AGENT},book=true"
+    assert {analysis_agent(agents) for game, agents in offered.items() if game != "duo_official"} == {AGENT}
+    command = engine_command(offered)
+    assert f"{AGENT},book=true" in command[command.index("--others") :]
 
 
 @pytest.mark.parametrize("host", ["0", "::"])

@@ -197,7 +197,7 @@ export class AnalysisPanel {
                 candidate.variation?.length > 1 && h("span.variation.muted", { title: candidate.variation.join("  ") }, `then ${candidate.variation.slice(1, 4).join("  ")}`),
               ),
               h("td.number", {}, h("span.bar", { style: { "--share": candidate.visits / most } }), String(candidate.visits)),
-              h("td.number", { title: candidate.value?.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(", ") }, candidate.value ? percent(candidate.value[player]) : EMPTY),
+              h("td.number", { title: candidate.value?.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(", ") }, candidate.value ? percent(candidate.value[player]) + (candidate.value_error ? ` ± ${percent(candidate.value_error)}` : "") : EMPTY),
             ),
           ),
         ),
@@ -205,7 +205,7 @@ export class AnalysisPanel {
       h(
         "p.muted.caption",
         {},
-        analysis.value && `Search: ${analysis.value.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(" · ")}`,
+        analysis.value && `${analysis.is_book ? "Opening book" : "Search"}: ${analysis.value.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(" · ")}`,
         analysis.score_lead && `; expected lead ${analysis.score_lead.map((lead) => signed(Math.round(10 * lead) / 10)).join(" · ")}`,
       ),
     );

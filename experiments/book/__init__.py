@@ -1,0 +1,1 @@
+"""The opening book of Duo against the opinion of another engine."""
