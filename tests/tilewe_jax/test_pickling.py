@@ -10,7 +10,7 @@ import pickle
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -36,6 +36,7 @@ from tilewe_jax.search import (
     SearchSettings,
     SubtreeReuse,
     evaluators,
+    solve,
 )
 from tilewe_jax.tilewe import Board
 from tilewe_jax.tilewe.elo import EloEstimate
@@ -46,7 +47,8 @@ NOT_SENT = {
         "agents arena device_position interop.analysis interop.gtp interop.gtp_client interop.single tilewe.tournament web"
     ),
     "exist while a function is traced": (
-        "games.polyomino.encoding games.polyomino.heuristics games.polyomino.movegen_gpu games.polyomino.one_ply"
+        "endings games.polyomino.encoding games.polyomino.endings games.polyomino.heuristics records.Positions"
+        " games.polyomino.movegen_gpu games.polyomino.one_ply"
         " games.santorini.heuristics games.santorini.lookahead games.triominos.heuristics games.triominos.table"
         " interop.gymnasium.Outcome interop.mctx search.candidates search.evaluators.Evaluation"
         " search.ismcts.InformationSetTree search.mcts.Progress search.rules search.tree.Node search.tree.Path"
@@ -113,7 +115,7 @@ def objects() -> list[Any]:
     tree_search = Search(game, evaluators.heuristic_evaluator(game), PuctRule(), small)
     output = jax.jit(tree_search)(game.init(key), key)
     found += [trajectory, trajectory.rollout, stream, steps, tree_search, output, output.policy_output]
-    found += [SubtreeReuse(tree_search), AgentSpec("puct")]
+    found += [SubtreeReuse(tree_search), AgentSpec("puct"), jax.jit(partial(solve, game, max_nodes=2))(game.init(key))]
     hidden = games[2]
     found += [
         Determinized(Search(hidden, evaluators.uniform_evaluator(hidden), PuctRule(), small)),

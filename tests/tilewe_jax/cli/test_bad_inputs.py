@@ -122,7 +122,7 @@ def rejects(outcome: Outcome, message: str) -> None:
         ("ladder --game duo --agent random --opponent random --precision nan", "--precision"),
         ("ladder --game duo --agent random --opponent random --seconds-per-move 1", "'random'"),
         ("ladder --game duo --agent random --opponent random --level-elo 1 2", "--level-elo"),
-        ("openings --game duo_official", "--engine and --out"),
+        ("openings --game duo_official", "--out and one of --engine and --book"),
         ("openings --game santorini --engine true --out f", "moves that"),
         ("train --list --resume", "--resume"),
         ("train --out run --set evaluation.opponents=nosuch", "'nosuch'"),
