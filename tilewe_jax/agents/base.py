@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 _BOOK_STREAM = 9
 """Folded into the key of a decision to draw a move of the book, so that searches draw the same numbers with and without one."""
-
-
 _NETWORKS = "tilewe_jax.networks."
+"""Prefix of the modules of the networks of this package."""
 
 
 @jax.tree_util.register_dataclass

@@ -56,11 +56,16 @@ def position_key(game: Game[Any], state: Any) -> PositionKey:
     return PositionKey(words[index], index)
 
 
+def state_after(game: Game[Any], actions: Int32[Array, "T"]) -> Any:
+    """Return the state after at least one action from the fixed start of a game; the action -1 changes nothing."""
+    state = game.init(jax.random.key(0))
+    return fori_loop(0, actions.size, lambda ply, state: game.apply(state, actions[ply]), state)
+
+
 @partial(jax.jit, static_argnums=0)
 def _key_after(game: Game[Any], actions: Int32[Array, "T"]) -> PositionKey:
     """Return the key of the position after actions from the start."""
-    state = game.init(jax.random.key(0))
-    return position_key(game, fori_loop(0, actions.size, lambda ply, state: game.apply(state, actions[ply]), state))
+    return position_key(game, state_after(game, actions))
 
 
 def _hash(state: Any) -> UInt32[Array, "2"]:
@@ -178,7 +183,7 @@ class Book:
 
     def moves_after(self, actions: Sequence[int], evaluated: dict[str, tuple[BookMove, ...]]) -> tuple[BookMove, ...]:
         """Return the evaluated moves of the position after actions, see ``moves_in``."""
-        line = jnp.array([*actions, -1], jnp.int32)  # -1 changes nothing, and the loop needs an action
+        line = jnp.array([*actions, -1], jnp.int32)  # without an action there is nothing to loop over
         return self.moves_in(_key_after(self.game, line), evaluated)
 
     def num_below(self, key: str | None) -> int:

@@ -20,7 +20,6 @@ from tilewe_jax.agents.analysis import RootReport, search_report
 from tilewe_jax.agents.book import DIGITS, Book, BookMove, BookPosition, PositionKey, key_text, key_words
 from tilewe_jax.game import Game
 from tilewe_jax.settings import setting, validate
-from tilewe_jax.utils.loops import fori_loop
 
 MAX_MOVES = 8
 """Maximum number of moves that a position keeps."""
@@ -187,7 +186,7 @@ class BookBuilder:
             return jax.random.split(jax.random.fold_in(jax.random.fold_in(key, words[0]), words[1]), settings.searches)
 
         count = settings.batch * settings.searches
-        states = jax.vmap(self._replay)(lines)
+        states = jax.vmap(partial(books.state_after, self.game))(lines)
         states = jax.tree.map(lambda leaf: jnp.repeat(leaf, settings.searches, axis=0), states)
         keys = jax.vmap(keys_of)(words).reshape(count)
         reports = jax.vmap(partial(search_report, agent.built(), params=agent.weights))(states, keys)
@@ -242,13 +241,8 @@ class BookBuilder:
 
     # ---- Lines
 
-    def _replay(self, line: Int32[Array, "T"]) -> Any:
-        """Return the state after a line, padded with -1."""
-        state = self.game.init(jax.random.key(0))
-        return fori_loop(0, line.shape[0], lambda ply, state: self.game.apply(state, line[ply]), state)
-
     def _reach(self, line: Int32[Array, "T"]) -> _Reached:
-        game, state = self.game, self._replay(line)
+        game, state = self.game, books.state_after(self.game, line)
         key = books.position_key(game, state)
         return _Reached(key, game.current_player(state), game.is_terminal(state), game.returns(state))
 
