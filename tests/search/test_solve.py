@@ -142,6 +142,27 @@ def test_games_that_cannot_be_solved() -> None:
             solve(game, game.init(jax.random.key(0)), **wrong)
 
 
+@pytest.mark.parametrize("case", ["bonuses", "santorini"])
+def test_agents_solve_positions(case: str) -> None:
+    compiled = Compiled(*GAMES[case])
+    agent = tilewe_jax.agent("random", compiled.game)
+    cases = compiled.endings(5)
+    states = [state for state, _, _ in cases]
+    by_agent = [agent.solve(state, max_nodes=5_000) for state in states]
+    batch = jax.jit(jax.vmap(partial(agent.solve, max_nodes=5_000)))(jax.tree.map(lambda *rows: jnp.stack(rows), *states))
+    for index, (_, position, margins) in enumerate(cases):
+        check(by_agent[index], position, margins)
+        check(jax.tree.map(lambda leaf, index=index: leaf[index], jax.device_get(batch)), position, margins)
+        outcome = agent.solve(states[index], max_nodes=5_000, margin=False)
+        assert outcome.has_outcome
+        np.testing.assert_array_equal(outcome.returns, by_agent[index].returns)
+    assert not agent.solve(compiled.state([]), max_nodes=2).is_exact
+    with pytest.raises(ValueError, match="max_nodes"):
+        agent.solve(states[0], max_nodes=0)
+    with pytest.raises(TypeError, match=compiled.game.id):
+        agent.solve(states[0]._asdict() if hasattr(states[0], "_asdict") else (states[0],))
+
+
 def test_words_of_a_position() -> None:
     tree = (jnp.int32(-5), jnp.array([True, False]), jnp.array([[7]], jnp.uint16), jnp.float32(1.5), jnp.uint32(1 << 31))
     words = as_words(tree)

@@ -12,15 +12,17 @@ from jaxtyping import PRNGKeyArray
 
 from tilewe_jax.agents.book import BookTable
 from tilewe_jax.agents.book import load as load_book
+from tilewe_jax.agents.endings import solver_of
 from tilewe_jax.agents.host_player import HostPlayer
 from tilewe_jax.agents.levels import is_name, level_names
 from tilewe_jax.agents.spec import RULES, AgentSpec, AnySearch
 from tilewe_jax.game import Action, Game, Policy
 from tilewe_jax.lanes import any_lane
 from tilewe_jax.networks import weights
-from tilewe_jax.search import Determinized, InformationSetSearch, Network, PolicyOutput, Search, SubtreeReuse
+from tilewe_jax.search import Determinized, InformationSetSearch, Network, PolicyOutput, Search, Solution, SubtreeReuse, solve
 from tilewe_jax.search.evaluators import check_network
 from tilewe_jax.search.exported import as_tree
+from tilewe_jax.search.solve import DEFAULT_MAX_NODES
 from tilewe_jax.utils import factories
 from tilewe_jax.utils.loops import cond
 from tilewe_jax.utils.trust import trusting
@@ -40,9 +42,9 @@ _NETWORKS = "tilewe_jax.networks."
 class Agent:
     """An agent that plays a game, see ``agent``. It is a pytree whose leaves are its weights.
 
-    ``act`` and ``search`` are pure functions of one position, for ``jit`` and ``vmap``. ``init``, ``play`` and ``advance`` are
-    pure functions that play whole games and carry a memory: the search tree of an agent that keeps its tree. ``host`` plays
-    whole games on the host.
+    ``act``, ``search`` and ``solve`` are pure functions of one position, for ``jit`` and ``vmap``. ``init``, ``play`` and
+    ``advance`` are pure functions that play whole games and carry a memory: the search tree of an agent that keeps its tree.
+    ``host`` plays whole games on the host.
     """
 
     weights: Any
@@ -117,6 +119,31 @@ class Agent:
             raise ValueError(f"{self.name} keeps to a time limit, which needs the host; use Agent.host")
         output: PolicyOutput = self.built()(state, key, self.weights)
         return output
+
+    def solve(self, state: Any, *, max_nodes: int = DEFAULT_MAX_NODES, margin: bool = True) -> Solution:
+        """Return the exact result of a position under best play, for games with two players and no hidden information.
+
+        The result depends on the rules alone, and not on the settings of the agent. Outside of ``jit``, the values are NumPy
+        values, and each game and bound compiles once. Inside, ``tilewe_jax.search.solve`` is called with its default
+        ``max_moves``.
+
+        >>> import jax, tilewe_jax
+        >>> game = tilewe_jax.make("tilewe", players=2, size=4, pieces=["I2", "L3"])
+        >>> solution = tilewe_jax.agent("random", game).solve(game.init(jax.random.key(0)), max_nodes=1_000)
+        >>> bool(solution.is_exact), solution.returns.tolist(), int(solution.low), int(solution.high)
+        (True, [0.5, 0.5], 0, 0)
+
+        Args:
+            state: the position.
+            max_nodes: maximum number of positions to visit. If they do not suffice, ``Solution.is_exact`` is false, and the
+                other fields have what is proven.
+            margin: whether to prove the margin too, and not only the outcome, which takes fewer positions.
+
+        Raises like ``tilewe_jax.search.solve``.
+        """
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(state)):
+            return solve(self.game, state, max_nodes=max_nodes, margin=margin)
+        return solver_of(self.game, max_nodes, margin).solve(state)
 
     def built(self) -> AnySearch:
         """Return the search, whose ``params`` are ``weights``. Raises ``ValueError`` for an agent that does not search."""

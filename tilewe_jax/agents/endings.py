@@ -1,14 +1,14 @@
-"""Exact endings on the host: solves positions of recorded games, see ``tilewe_jax.search.solve``."""
+"""Exact endings on the host: solves positions one by one, see ``tilewe_jax.search.solve``."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from tilewe_jax.game import Game
+from tilewe_jax.game import Game, check_state
 from tilewe_jax.search.solve import DEFAULT_MAX_NODES, Solution, check_solvable, solve
 from tilewe_jax.settings import check_number
 
@@ -22,6 +22,7 @@ class EndingSolver:
     Args:
         game: a game for two players without hidden information.
         max_nodes: maximum number of positions visited for one solution.
+        margin: whether to prove the margin too, and not only the outcome.
         compiling: context in which a program is compiled.
 
     Raises ``ValueError`` for another game or number.
@@ -31,11 +32,12 @@ class EndingSolver:
         self,
         game: Game[Any],
         max_nodes: int = DEFAULT_MAX_NODES,
+        margin: bool = True,
         compiling: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         check_solvable(game)
         check_number("max_nodes", max_nodes, 1)
-        self.game, self.max_nodes, self._compiling = game, max_nodes, compiling
+        self.game, self.max_nodes, self.margin, self._compiling = game, max_nodes, margin, compiling
         self._apply = jax.jit(game.apply)
         self._replay = jax.jit(self._after)
         self._programs: dict[int, Any] = {}
@@ -47,7 +49,8 @@ class EndingSolver:
         return self._replay(self.game.init_from_deal(deal), padded)
 
     def solve(self, state: Any) -> Solution:
-        """Return the solution of a position, as NumPy values."""
+        """Return the solution of a position, as NumPy values. Raises like ``Game.step`` for a state of another game."""
+        check_state(self.game, state)
         for size in SIZES:
             solution: Solution = jax.device_get(self._program(size, state)(state))
             if solution.is_supported:
@@ -69,6 +72,12 @@ class EndingSolver:
     def _program(self, size: int, state: Any) -> Any:
         if size not in self._programs:
             with self._compiling():
-                function = partial(solve, self.game, max_nodes=self.max_nodes, max_moves=size)
+                function = partial(solve, self.game, max_nodes=self.max_nodes, margin=self.margin, max_moves=size)
                 self._programs[size] = jax.jit(function).lower(state).compile()
         return self._programs[size]
+
+
+@lru_cache(maxsize=16)
+def solver_of(game: Game[Any], max_nodes: int, margin: bool) -> EndingSolver:
+    """Return the solver of a game with its compiled programs; the most recently used solvers are kept."""
+    return EndingSolver(game, max_nodes, margin)

@@ -42,7 +42,7 @@ class Solve(GamesFile, Json):
         positions, compiling = game.request().positions, Compiling()
         with usage_errors(), progress(None, "positions", quiet=self.json) as shown:
             compiling.shown = shown
-            solver = EndingSolver(make(game.spec.host.id, **game.spec.options), self.nodes, compiling)
+            solver = EndingSolver(make(game.spec.host.id, **game.spec.options), self.nodes, compiling=compiling)
             rows: list[dict[str, Any]] = []
             for move in reversed(range(len(positions))) if self.move is None else [self.move]:
                 state = solver.state(game.actions[:move], game.deal)
