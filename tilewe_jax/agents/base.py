@@ -123,9 +123,8 @@ class Agent:
     def solve(self, state: Any, *, max_nodes: int = DEFAULT_MAX_NODES, margin: bool = True) -> Solution:
         """Return the exact result of a position under best play, for games with two players and no hidden information.
 
-        The result depends on the rules alone, and not on the settings of the agent. Outside of ``jit``, the values are NumPy
-        values, and each game and bound compiles once. Inside, ``tilewe_jax.search.solve`` is called with its default
-        ``max_moves``.
+        The result depends on the rules alone, and not on the settings of the agent. Outside of ``jit``, each game and bound
+        compiles once. Inside, ``tilewe_jax.search.solve`` is called with its default ``max_moves``.
 
         >>> import jax, tilewe_jax
         >>> game = tilewe_jax.make("tilewe", players=2, size=4, pieces=["I2", "L3"])
@@ -143,7 +142,8 @@ class Agent:
         """
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(state)):
             return solve(self.game, state, max_nodes=max_nodes, margin=margin)
-        return solver_of(self.game, max_nodes, margin).solve(state)
+        solution: Solution = jax.device_put(solver_of(self.game, max_nodes, margin).solve(state))
+        return solution
 
     def built(self) -> AnySearch:
         """Return the search, whose ``params`` are ``weights``. Raises ``ValueError`` for an agent that does not search."""
