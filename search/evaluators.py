@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.game import Action, Game, Policy, state_shapes
+from tilewe_jax.lanes import subkey
 from tilewe_jax.search.exported import Network, network_interface
 from tilewe_jax.settings import check_number, setting, validate
 from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
@@ -133,7 +134,8 @@ class _PlayoutEvaluator:
 
     def __call__(self, params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
         del params
-        value = jnp.mean(jax.vmap(self._play, in_axes=(None, 0))(state, jax.random.split(key, self.num_playouts)), axis=0)
+        keys = jax.vmap(partial(subkey, key))(jnp.arange(self.num_playouts, dtype=jnp.int32))
+        value = jnp.mean(jax.vmap(self._play, in_axes=(None, 0))(state, keys), axis=0)
         return Evaluation(partial(self.game.heuristic_logits, state) if self.priors else uniform_logits, value)
 
     def _play(self, state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
@@ -164,17 +166,16 @@ def play_out(
         is_played: if false, the position is returned unchanged.
     """
 
-    def goes_on(carry: tuple[State, PRNGKeyArray, Array]) -> Array:
-        state, _, ply = carry
+    def goes_on(carry: tuple[State, Array]) -> Array:
+        state, ply = carry
         running = ~game.is_terminal(state) & is_played
         return running & (ply < max_plies) if max_plies else running
 
-    def move(carry: tuple[State, PRNGKeyArray, Array]) -> tuple[State, PRNGKeyArray, Array]:
-        state, key, ply = carry
-        key, move_key = jax.random.split(key)
-        return apply(state, choose(state, move_key)), key, ply + 1
+    def move(carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, ply = carry
+        return apply(state, choose(state, subkey(key, ply))), ply + 1
 
-    last, _, _ = while_loop(goes_on, move, (state, key, jnp.int32(0)))
+    last, _ = while_loop(goes_on, move, (state, jnp.int32(0)))
     return last
 
 
@@ -275,10 +276,9 @@ class _MixedEvaluator:
     """The weight is 0 in positions with more legal actions; 0 means no limit."""
 
     def __call__(self, params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
-        key_policy, key_playouts = jax.random.split(key)
-        logits, value = self.policy(params, state, key_policy)
+        logits, value = self.policy(params, state, subkey(key, 0))
         is_mixed = self.game.num_legal(state) <= self.max_legal if self.max_legal else jnp.asarray(True)
-        playout_value = self.playouts(params, state, key_playouts).value
+        playout_value = self.playouts(params, state, subkey(key, 1)).value
         mixed = (1 - self.playout_weight) * value + self.playout_weight * playout_value
         return Evaluation(logits, jnp.where(is_mixed, mixed, value))
 

@@ -1,4 +1,5 @@
 import random
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -115,9 +116,18 @@ def test_move_bits_moves_every_bit() -> None:
 
 
 def test_random_words_of_neighbouring_keys_are_uniform() -> None:
-    """Bits of the words of keys 0, 1, 2, ... are balanced and uncorrelated."""
-    keys = jax.vmap(jax.random.key)(jnp.arange(8192))
-    for words in (jax.vmap(lambda key: lanes.random_words(key, 2))(keys), lanes.random_words(keys[0], 8192)):
+    """Bits of the words of keys 0, 1, 2, ..., and of subkeys, are balanced and uncorrelated."""
+    numbers = jnp.arange(8192, dtype=jnp.int32)
+    keys = jax.vmap(jax.random.key)(numbers)
+    subkeys = jax.vmap(partial(lanes.subkey, keys[0]))(numbers)
+    of_subkeys = jax.vmap(lambda key: lanes.random_words(lanes.subkey(key, 1), 2))(subkeys)
+    for words in (
+        jax.vmap(lambda key: lanes.random_words(key, 2))(keys),
+        lanes.random_words(keys[0], 8192),
+        jax.random.key_data(subkeys)[:, 0],
+        jax.random.key_data(subkeys)[:, 1],
+        of_subkeys[:, 0],
+    ):
         flags = np.unpackbits(np.asarray(words, np.uint32).reshape(-1, 1).view(np.uint8), axis=1).astype(float)
         error = 0.5 / np.sqrt(len(flags))
         assert np.all(np.abs(flags.mean(axis=0) - 0.5) < 4.5 * error)

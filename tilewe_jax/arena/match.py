@@ -26,13 +26,12 @@ from tilewe_jax.search import memory
 from tilewe_jax.utils.programs import Program, compile_all
 from tilewe_jax.utils.schedule import balanced_schedule
 
-_TREES = 8
-"""The number of trees searched together is a multiple of this. A search of a few trees takes time in proportion to them, so the
-multiple is smaller than ``lanes.VECTOR``."""
 Progress = Callable[[Results], None]
 """Called with the results of a match so far."""
 Opening = int | Sequence[Sequence[int]] | None
 """The opening of games: a number of random moves, or lists of actions."""
+SEARCHED_TOGETHER = 16
+"""Maximum number of games that an agent with a tree searches together on a CPU."""
 
 
 def play_match(
@@ -555,13 +554,15 @@ def _tree_actions(
     """Return the actions of an agent that keeps its tree, like ``_policy_actions``, and its new memory."""
     impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
     words = jax.random.key_data(keys)
-    chunk = chunk_size(mine.shape[0], divisor, _TREES)
+    chunk = games_together(mine.shape[0], divisor)
 
     # The batch axis stays first: trees are too large to transpose.
     def decide(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
         remaining, action, memory = carry
         index = some_set(remaining, chunk)
-        part = jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0, mode="clip"), (memory, state, words))
+        # A chunk that is not full repeats its first game, which takes no more steps.
+        source = jnp.where(index < mine.shape[0], index, index[0])
+        part = jax.tree.map(lambda leaf: jnp.take(leaf, source, axis=0, mode="clip"), (memory, state, words))
         some_memory, some_state, some_words = part
         chosen, after = jax.vmap(agent.play)(some_memory, some_state, jax.random.wrap_key_data(some_words, impl=impl))
         memory = jax.tree.map(lambda leaf, new: leaf.at[index].set(new, mode="drop"), memory, after)
@@ -569,6 +570,18 @@ def _tree_actions(
 
     _, action, memory = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), decide, (mine, none, memory))
     return action, memory
+
+
+def games_together(batch: int, divisor: int) -> int:
+    """Return the number of games that an agent with a tree searches together, if it is to move in one of ``divisor`` games.
+
+    All games of a chunk continue until the last one is decided, and on a CPU a simulation of 64 games together is hardly
+    cheaper than of 16.
+    """
+    movers = -(-batch // divisor)
+    if jax.default_backend() != "cpu":
+        return chunk_size(batch, divisor)
+    return -(-movers // -(-movers // SEARCHED_TOGETHER))
 
 
 def _padded(openings: Sequence[Sequence[int]]) -> np.ndarray:

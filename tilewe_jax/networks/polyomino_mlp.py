@@ -45,8 +45,6 @@ _FEATURE_SCALE = Features(
     centrality=0.25,
 )
 """Factors that scale the features for the perceptron to about 1. Shipped weights depend on them."""
-_NOWHERE = 1 << 20
-"""Offset that is out of bounds on every board."""
 
 
 @dataclass(frozen=True)
@@ -117,17 +115,20 @@ class PerceptronPolicy(LinearPolicy):
 def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
     """Return the sum of both maps over the cells and the corners of placements; 0 for a pass."""
     cells, size, side = game.config.cells, game.config.size, game.config.size + 2  # with a border for corners
-    padded = jnp.pad(maps, ((0, 0), (1, 1), (1, 1))).ravel()
+    # Zeros behind the maps: every start plus `nowhere` is there.
+    nowhere = 2 * side * side
+    padded = jnp.append(jnp.pad(maps, ((0, 0), (1, 1), (1, 1))).ravel(), jnp.zeros(side * side, jnp.float32))
     offsets = [
         [y * side + x for x, y in orientation.cells] + [(side + y) * side + x for x, y in orientation.corners]
         for orientation in ORIENTATIONS
     ]
     longest = max(map(len, offsets))
-    table = np.array([row + [_NOWHERE] * (longest - len(row)) for row in offsets], np.int32)
+    tables = np.array([row + [nowhere] * (longest - len(row)) for row in offsets], np.int32).T
     placement = jnp.clip(actions, 0, game.config.num_placements - 1)
     start = (placement % cells // size + 1) * side + placement % size + 1
-    looked_up = padded.at[jnp.asarray(table)[placement // cells] + start[:, None]].get(mode="fill", fill_value=0.0)
-    return jnp.where(game.config.is_placement(actions), jnp.sum(looked_up, axis=1), 0.0)
+    # One gather for each cell, with the actions innermost: XLA takes three times as long for a gather of all cells.
+    looked_up = [padded.at[jnp.asarray(table)[placement // cells] + start].get(mode="promise_in_bounds") for table in tables]
+    return jnp.where(game.config.is_placement(actions), sum(looked_up[1:], start=looked_up[0]), 0.0)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -16,7 +16,7 @@ import pytest
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import agents, arena, batching, records
-from tilewe_jax.arena import ratings
+from tilewe_jax.arena import match, ratings
 from tilewe_jax.arena.match import batch_of
 from tilewe_jax.arena.results import Batch
 from tilewe_jax.cli import main as cli
@@ -279,6 +279,21 @@ def test_fewer_games_than_a_batch_are_padded() -> None:
     assert played[8].games == len(played[8].records) == 5
     assert played[8].decisions == played[5].decisions
     assert len(asked) == 2 * played[8].all("plies")[played[8].all("seating") == 1].sum()
+
+
+def test_searches_depend_on_neither_the_batch_nor_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = TicTacToe()
+    players = [
+        agents.agent("puct:num_simulations=6,num_playouts=0", game),
+        agents.agent(game.sample_action, game, name="random"),
+    ]
+
+    def games(batch: int, together: int) -> list[tuple[int, ...]]:
+        monkeypatch.setattr(match, "SEARCHED_TOGETHER", together)
+        return [record.actions for record in arena.play_match(game, players, 8, batch, 0, keep=True).records]
+
+    assert match.games_together(50, 2) == 13
+    assert games(8, 16) == games(8, 3) == games(5, 16)
 
 
 def test_invalid_players() -> None:

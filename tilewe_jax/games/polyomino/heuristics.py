@@ -110,12 +110,12 @@ class _Boards(NamedTuple):
 
 
 class _Placements(NamedTuple):
-    """Boards of placements."""
+    """Boards of placements; the last two axes are placements and lanes, in this or the other order."""
 
-    cells: UInt32[Array, "words k lanes"]
-    edges: UInt32[Array, "words k lanes"]
+    cells: UInt32[Array, "words rows columns"]
+    edges: UInt32[Array, "words rows columns"]
     """Edge neighbours of the cells; may include cells."""
-    diagonals: UInt32[Array, "words k lanes"]
+    diagonals: UInt32[Array, "words rows columns"]
 
 
 def weights(config: Config) -> np.ndarray:
@@ -159,27 +159,18 @@ def perceptron_logits(
     config: Config, state: State, actions: Int32[Array, "k lanes"], weights: PerceptronWeights
 ) -> Float32[Array, "k lanes"]:
     """Return ``linear_logits`` plus the logits of a perceptron with one hidden layer on the same features."""
-    placement = jnp.clip(actions, 0, config.num_placements - 1)
-    placements, boards, distance = _operands(config, state, placement)
+    # Actions are the last axis here, so that the perceptron is one product of matrices for each lane.
+    placement = jnp.clip(actions, 0, config.num_placements - 1).T
+    placements, boards, distance = _operands(config, state, placement, -1)
     counts = materialize(partial(_counts, config), placements, boards)
-    features = [*counts, -distance]
     piece = jnp.asarray(rules.PIECES)[placement // config.cells]
-    tables = [weights.linear[len(features) :], *jnp.moveaxis(weights.pieces, 1, 0)]
-    by_piece = materialize(lambda tables, piece: [jnp.take_along_axis(table, piece, axis=0) for table in tables], tables, piece)
-
-    def total(
-        features: list[Array], from_piece: Array, by_feature: Float32[Array, "features lanes"]
-    ) -> Float32[Array, "k lanes"]:
-        return sum((feature * weight[None] for feature, weight in zip(features, by_feature, strict=True)), start=from_piece)
-
-    def contribution(features: list[Array], from_piece: Array, by_feature: Array, out: Array) -> Float32[Array, "k lanes"]:
-        return jax.nn.relu(total(features, from_piece, by_feature)) * out[None]
-
-    logits = materialize(total, features, by_piece[0], weights.linear[: len(features)])
-    # A loop for each hidden unit: XLA does not vectorize one loop over all of them, which takes four times as long.
-    for unit, from_piece in enumerate(by_piece[1:]):
-        logits = logits + materialize(contribution, features, from_piece, weights.features[:, unit], weights.out[unit])
-    return jnp.where(config.is_placement(actions), logits, _PASS_LOGIT)
+    one_hot = (piece[:, None] == np.arange(len(PIECE_NAMES), dtype=np.int32)[None, :, None]).astype(jnp.float32)
+    features = jnp.concatenate([jnp.stack([*counts, -distance], axis=1), one_hot], axis=1)
+    hidden = jnp.concatenate([weights.features, weights.pieces])
+    units = jnp.concatenate([weights.linear[:, None], hidden], axis=1)  # the logit of the linear part, and the hidden units
+    linear, *rest = jnp.moveaxis(jnp.einsum("ful,lfk->luk", units, features), 1, 0)
+    logits = linear + sum(jax.nn.relu(unit) * out[:, None] for unit, out in zip(rest, weights.out, strict=True))
+    return jnp.where(config.is_placement(actions), logits.T, _PASS_LOGIT)
 
 
 def _weighted_sum(
@@ -237,27 +228,35 @@ def _phase(config: Config, state: State) -> Float32[Array, "lanes"]:
 
 
 def _operands(
-    config: Config, state: State, placement: Int32[Array, "k lanes"]
-) -> tuple[_Placements, _Boards, Float32[Array, "k lanes"]]:
-    """Return the operands of the features: boards of placements, boards of the position, and ``-centrality``."""
+    config: Config, state: State, placement: Int32[Array, "rows columns"], axis: int = 0
+) -> tuple[_Placements, _Boards, Float32[Array, "rows columns"]]:
+    """Return the operands of the features: boards of placements, boards of the position, and ``-centrality``.
+
+    Args:
+      config: the variant.
+      state: the position.
+      placement: placements, ``[k, lanes]``, or ``[lanes, k]`` with ``axis=-1``.
+      axis: the axis of the placements, 0 or -1. The boards of the position have the size 1 along it.
+    """
     cells = materialize(partial(_cover, config), placement.ravel())
     edges, diagonals = materialize(partial(_neighbours, config), cells)
     placements = _Placements(*(board.reshape(-1, *placement.shape) for board in (cells, edges, diagonals)))
     anchor = placement % config.cells % config.size, placement % config.cells // config.size
     distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
     plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0, dtype=jnp.int32).astype(jnp.float32)
-    return placements, _boards(config, state), distance * jnp.exp(-plies / (2 * config.colors))[None]
+    boards = _Boards(*(jnp.expand_dims(board, axis if axis < 0 else axis + 1) for board in _boards(config, state)))
+    return placements, boards, distance * jnp.expand_dims(jnp.exp(-plies / (2 * config.colors)), axis)
 
 
-def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Float32[Array, "k lanes"]]:
-    """Return all ``Features`` except ``centrality``.
+def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Float32[Array, "rows columns"]]:
+    """Return all ``Features`` except ``centrality``; arguments from ``_operands``.
 
     They are accumulated word by word, so that XLA fuses them into one loop without intermediate arrays.
     """
     totals: list[Array] = []
     for word in range(words(config)):
         cells, edges, diagonals = (board[word] for board in placements)
-        position = _Boards(*(board[word][None] for board in boards))
+        position = _Boards(*(board[word] for board in boards))
         free, edges = position.free, edges & ~cells
         own_corners = free & position.corners
         new_corners = diagonals & free & ~(cells | edges | position.corners)

@@ -13,6 +13,7 @@ from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.heuristics import Features, PerceptronWeights
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.lanes import rule_per_lane
+from tilewe_jax.networks.polyomino_mlp import PerceptronPolicy
 
 GAME = tilewe_jax.make(SMALL[0], **SMALL[1])
 
@@ -65,3 +66,26 @@ def test_logits_equal_products_of_features() -> None:
     np.testing.assert_allclose(linear[is_placement], expected[is_placement], atol=1e-3)
     expected += np.einsum("bkh,bh->bk", np.maximum(units, 0), weights.out)
     np.testing.assert_allclose(logits[is_placement], expected[is_placement], atol=1e-3)
+
+
+def test_maps_add_their_values_at_cells_and_corners() -> None:
+    config, interface = GAME.config, PerceptronPolicy(GAME, hidden=1)
+    legal = np.flatnonzero(batched(GAME).legal_action_mask(jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 1)))[0])
+    actions = [-1, *legal.tolist()]
+    maps = np.random.default_rng(0).normal(size=(2, config.size, config.size)).astype(np.float32)
+    state, others = GAME.init(jax.random.key(0)), np.zeros(interface.num_logits - maps.size, np.float32)
+    gather = jax.jit(interface.gather_logits)
+    with_maps = gather(state, np.concatenate([others, maps.ravel()]), np.array(actions, np.int32))
+    without = gather(state, np.concatenate([others, np.zeros(maps.size, np.float32)]), np.array(actions, np.int32))
+
+    def value(action: int) -> float:
+        if action < 0:
+            return 0.0
+        cells = set(GAME.cells_of(action))
+        beside = {(x + dx, y + dy) for x, y in cells for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))}
+        diagonal = {(x + dx, y + dy) for x, y in cells for dx in (1, -1) for dy in (1, -1)} - cells - beside
+        on_board = [(x, y) for x, y in diagonal if 0 <= x < config.size and 0 <= y < config.size]
+        return float(sum(maps[0, y, x] for x, y in cells) + sum(maps[1, y, x] for x, y in on_board))
+
+    assert len(actions) > 10
+    np.testing.assert_allclose(with_maps - without, [value(action) for action in actions], atol=1e-4)
