@@ -12,7 +12,7 @@ from tilewe_jax.agents import book as books
 from tilewe_jax.arguments import from_arguments
 from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.gtp_client import GtpEngine, search_value
+from tilewe_jax.interop.gtp_client import GtpEngine, search_move
 
 NAMES = blokus_game(make_host_game("duo_official"))
 SECONDS = 600.0
@@ -37,7 +37,7 @@ class Compare:
             position = NAMES.start().after(move.action)
             engine.send("clear_board", SECONDS)
             engine.send(f"play {NAMES.colors[0][0]} {NAMES.move_text(move.action)}", SECONDS)
-            value = 1 - search_value(engine, NAMES.colors[1][0], SECONDS)
+            value = 1 - search_move(engine, NAMES.colors[1][0], SECONDS)[1]
             replies = book.moves_after((move.action,), evaluated)
             rows.append(
                 {

@@ -15,7 +15,7 @@ from tilewe_jax.agents.host_player import ForfeitError, OngoingGame
 from tilewe_jax.formats.blokus import PASS
 from tilewe_jax.formats.names import gtp_game
 from tilewe_jax.game import Game
-from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_value
+from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_move
 from tilewe_jax.settings import assignments, changed, setting, validate
 
 
@@ -80,12 +80,12 @@ class GtpPlayer:
             return self._generated(seat, engine, seconds)
 
     def value(self, game: OngoingGame, seconds: float, seed: str) -> float:
-        """Return the engine's value of a position for the player to move, by ``gtp_client.search_value``, clipped to [0, 1].
+        """Return the engine's value of a position for the player to move, by ``gtp_client.search_move``, clipped to [0, 1].
 
         Raises ``ForfeitError`` with the reason if the engine fails or has no values.
         """
         with self._at(game, seconds, seed) as (seat, engine):
-            return min(max(search_value(engine, self._color(seat), seconds), 0.0), 1.0)
+            return min(max(search_move(engine, self._color(seat), seconds)[1], 0.0), 1.0)
 
     def choose_all(self, games: Sequence[OngoingGame], seconds: float, seeds: Sequence[str]) -> list[int | ForfeitError]:
         """Return the actions in several games, computed in parallel, or the error of a forfeit."""

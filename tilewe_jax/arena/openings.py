@@ -25,7 +25,7 @@ from tilewe_jax.game import Game
 from tilewe_jax.games.polyomino.notation import cells_of
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_value
+from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_move
 from tilewe_jax.utils.files import read_json, replacing
 
 FORMAT = "tilewe-jax-openings/1"
@@ -235,7 +235,7 @@ class _Engines:
                 color = self._names.colors[position.current_color][0]
                 engine.send(f"play {color} {self._names.move_text(action)}", _SECONDS_TO_SEARCH)
                 position = position.after(action)
-            return search_value(engine, self._names.colors[position.current_color][0], _SECONDS_TO_SEARCH)
+            return search_move(engine, self._names.colors[position.current_color][0], _SECONDS_TO_SEARCH)[1]
         except (EngineError, CommandError) as error:
             raise ValueError(f"{self._command!r} does not work: {error}") from None
         finally:

@@ -148,8 +148,8 @@ class GtpEngine:
         return f", killed by signal {-code}" if code < 0 else f", exit code {code}"
 
 
-def search_value(engine: GtpEngine, color: str, seconds: float) -> float:
-    """Let an engine search its position, and return the value of the most visited move for the color to move.
+def search_move(engine: GtpEngine, color: str, seconds: float) -> tuple[str, float]:
+    """Let an engine search its position without playing, and return its move and the value of it for the color to move.
 
     The commands are ``reg_genmove`` and ``move_values``. Pentobi's ``get_value`` is not used: its searches do not update the
     value of the root, so that it answers 0 or an older value for the opponent. Values may lie outside of [0, 1], because
@@ -160,12 +160,12 @@ def search_value(engine: GtpEngine, color: str, seconds: float) -> float:
         color: the color to move.
         seconds: time limit of each command.
 
-    Raises ``CommandError`` or ``EngineError``.
+    Raises ``CommandError``, also for moves that the engine plays without a search, or ``EngineError``.
     """
-    engine.send(f"reg_genmove {color}", seconds)
+    move = engine.send(f"reg_genmove {color}", seconds)
     moves = [line.split() for line in engine.send("move_values", seconds).splitlines()]
     try:
-        return float(max(moves, key=lambda words: int(words[0]))[2])
+        return move, float(max(moves, key=lambda words: int(words[0]))[2])
     except (ValueError, IndexError):
         raise CommandError("move_values has another format than Pentobi's") from None
 

@@ -20,7 +20,8 @@ State = TypeVar("State")
 def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_states: bool = False) -> Positions[State]:
     """Read the positions of recorded games before each move, ``[N, ...]``, on the host.
 
-    Only the outcomes of the games are targets: the move that was played is the only candidate, which makes the policy loss 0.
+    The outcomes of the games are targets, and so are values in the field ``values`` of a record: for each action the expected
+    returns by seat before it, or ``null``. The move that was played is the only candidate, which makes the policy loss 0.
 
     Args:
         game: the game.
@@ -29,8 +30,8 @@ def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_s
         num_candidates: size of the axis of candidates.
         final_states: whether positions have the last state of their game.
 
-    Raises ``OSError`` for files that cannot be read, and ``ValueError`` for games that ``recorded.finished_games`` rejects, or
-    for more positions than the limit.
+    Raises ``OSError`` for files that cannot be read, and ``ValueError`` for games that ``recorded.finished_games`` rejects,
+    values of another form, or more positions than the limit.
     """
     games = recorded.finished_games(game, path)
     count = sum(len(record.actions) for record in games)
@@ -46,6 +47,9 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
     score_value = jax.jit(jax.vmap(game.heuristic_value))
     for part, positions in records.positions(game, games):
         which = positions.record
+        values = np.full((len(part), max(len(record.actions) for record in part), game.num_players), UNKNOWN, np.float32)
+        for index, record in enumerate(part):
+            values[index, : len(record.actions)] = _values(record, game.num_players)
         returns = np.array([record.returns for record in part], np.float32)[which]
         candidates = np.full((len(which), num_candidates), -1, np.int32)
         candidates[:, 0] = positions.action
@@ -53,7 +57,7 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
             state=positions.state,
             candidates=candidates,  # type: ignore[arg-type]
             policy=(candidates >= 0).astype(np.float32),  # type: ignore[arg-type]
-            root_value=np.full_like(returns, UNKNOWN),
+            root_value=values[which, positions.ply],
             surprise=np.zeros(len(which), np.float32),  # type: ignore[arg-type]
             game_index=np.zeros(len(which), np.int32),  # type: ignore[arg-type]
             returns=returns,
@@ -61,3 +65,18 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
             score_value=np.asarray(score_value(positions.final))[which],
             final=jax.tree.map(lambda leaf, which=which: leaf[which], positions.final),
         )
+
+
+def _values(record: Record, players: int) -> np.ndarray:
+    """Return the values of a record, ``float32[actions, P]``, ``UNKNOWN`` where it has none. Raises ``ValueError``."""
+    given = record.extra.get("values", [None] * len(record.actions))
+    try:
+        values = np.array([[UNKNOWN] * players if row is None else row for row in given], np.float32)
+    except (TypeError, ValueError):  # not a list of lists of numbers
+        values = np.empty(0, np.float32)
+    in_range = np.all((values == UNKNOWN) | ((values >= 0) & (values <= 1)))
+    if values.shape != (len(record.actions), players) or not in_range:
+        raise ValueError(
+            f"values of a record must be null or {players} numbers from 0 to 1 for each of its actions, not {given}"
+        )
+    return values
