@@ -16,6 +16,7 @@ from tilewe_jax.game import Game, num_owned_cells
 from tilewe_jax.networks.registry import registered_by
 from tilewe_jax.registry import game_options, make_game
 from tilewe_jax.search import GumbelRule, PuctRule, SearchSettings
+from tilewe_jax.search.solve import check_solvable
 from tilewe_jax.settings import setting
 from tilewe_jax.utils.files import read_json
 
@@ -134,6 +135,11 @@ class ReplayConfig:
     addition. Only values are learned from them."""
     records_fraction: float = setting(0.1, minimum=0, maximum=0.9, may_change=True)
     """Fraction of the positions of a batch that are sampled from ``records``."""
+    solve_nodes: int = setting(0, minimum=0, may_change=True)
+    """Maximum number of positions that a solver visits to prove the outcome of a position late in a game of self-play. The
+    positions of a game are solved backwards from its end until one is not proven. The exact outcome replaces the outcome of the
+    game in the targets of a solved position and of the unsolved positions before it. 0 solves nothing. Only for two players
+    without hidden information."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +271,11 @@ class TrainConfig:
             )
         if self.selfplay.playout_max_legal and not self.selfplay.playout_weight:
             raise ValueError("selfplay.playout_max_legal needs selfplay.playout_weight above 0")
+        if replay.solve_nodes:
+            try:
+                check_solvable(self.game.make())
+            except ValueError as error:
+                raise ValueError(f"replay.solve_nodes: {error}") from None
         if self.loss.td_lambda < 1 and self.game.make().num_players < 2:
             raise ValueError("loss.td_lambda below 1 needs a game with at least 2 players, whose outcomes sum to 1")
         if self.loss.ownership_loss_weight and not num_owned_cells(self.game.make()):

@@ -122,6 +122,8 @@ class Log:
             row["opponent_moves"] = int(stats.opponent_moves)
             row["opponent_games"] = int(stats.opponent_games)
             row["learner_returns"] = float(stats.learner_returns)
+        if self.config.replay.solve_nodes:
+            row["solved_positions"] = int(stats.solved)
         # Unfinished games contribute 0 to the mean losses, so that the means are divided by the fraction of finished games.
         fraction = float(np.sum([part.calibration[0] for part in losses])) / max(1, len(row["returns"]))
         if fraction > 0:

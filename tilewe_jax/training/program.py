@@ -21,7 +21,7 @@ from tilewe_jax.agents import agent
 from tilewe_jax.game import Game, observation_shape
 from tilewe_jax.search import bytes_per_node
 from tilewe_jax.search.memory import device_memory
-from tilewe_jax.training import agents, learner, loss, recorded, replay, selfplay
+from tilewe_jax.training import agents, endings, learner, loss, recorded, replay, selfplay
 from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.training.learner import Learner
 from tilewe_jax.training.loss import Losses
@@ -184,6 +184,10 @@ class Program:
             network = agents.network_of(config, state.learner.acting)
         play = partial(selfplay.play, final_states=self.config.loss.ownership_loss_weight > 0, params=network)
         games, positions, stats = play(config, game, players, state.games, key, *opponent)
+        if self.config.replay.solve_nodes:
+            positions = endings.with_exact_outcomes(game, positions, self.config.replay.solve_nodes)
+            is_solved = jnp.sum(positions.outcome_target, axis=-1) > 0
+            stats = replace(stats, solved=jnp.sum(is_solved, dtype=jnp.int32))
         buffer = replay.add(state.replay, positions, self.config.loss.td_lambda)
         after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)

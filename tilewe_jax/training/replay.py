@@ -44,7 +44,8 @@ class Positions(Generic[State]):
     """Outcome of the game by absolute seat; ``UNKNOWN`` until the game has ended, which excludes the position from learning."""
     outcome_target: Float32[Array, "*axes P"]
     """TD(lambda) target of the outcome by absolute seat: a weighted mean of the root values of later positions and the outcome.
-    Until the game ends, the entries sum to 1 minus the weight of the unknown outcome."""
+    The outcome is that of the game, or the exact outcome of the position or of the first later one that is solved. Until the
+    game ends, the entries sum to 1 minus the weight of the unknown outcome."""
     score_value: Float32[Array, "*axes P"]
     """``Game.heuristic_value`` at the end of the game; zeros exclude the score from learning."""
     final: State | None = None
@@ -122,11 +123,14 @@ def add(replay: Replay[State], new: Positions[State], td_lambda: float = 1.0) ->
     Args:
         replay: the buffer; its number of rows is a multiple of T.
         new: positions, ``[T, G, ...]``. The last position of a game has the outcome, which is copied to its other positions.
+            Solved positions have their exact outcome as ``outcome_target``; the others have 0.
         td_lambda: lambda of the outcome targets.
     """
 
     def earlier(later: _Ending, row: Positions[State]) -> tuple[_Ending, _Ending]:
         known: _Ending = _choose(row.finished, _Ending(row.returns, row.score_value, row.returns, row.final), later)
+        is_solved = jnp.sum(row.outcome_target, axis=-1) > 0
+        known = known._replace(outcome_target=_choose(is_solved, row.outcome_target, known.outcome_target))
         mixed = (1 - td_lambda) * row.root_value + td_lambda * known.outcome_target
         before = jnp.where(row.root_value == UNKNOWN, known.outcome_target, mixed)
         return known._replace(outcome_target=before), known

@@ -81,6 +81,8 @@ class SelfplayStats:
     """Number of finished games against the opponent."""
     learner_returns: Float32[Array, ""]
     """Sum of the returns of the learner in games against the opponent."""
+    solved: Int32[Array, ""]
+    """Number of positions with an exact outcome, see ``training.endings``."""
 
 
 @dataclass(frozen=True)
@@ -286,6 +288,7 @@ def _record(
         opponent_moves=count(~searched.learns),
         opponent_games=count(against),
         learner_returns=jnp.sum(jnp.where(against, _of_seat(returns, games.learner_seat), 0.0)),
+        solved=jnp.int32(0),
     )
     return positions, stats
 

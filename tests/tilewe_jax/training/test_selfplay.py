@@ -185,12 +185,17 @@ ADD = jax.jit(replay.add, static_argnums=2)
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_outcomes_are_copied_to_all_positions_of_a_game(data: st.DataObject) -> None:
-    """Outcomes and TD(lambda) targets equal those of a list of games, over several rounds of the ring."""
+    """Outcomes and TD(lambda) targets equal those of a list of games, over several rounds of the ring.
+
+    Some positions are solved: their targets, and those of the positions before them, take the exact outcome.
+    """
     size, more, lanes = 6, 3, 2
     td_lambda = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
 
     def target(history: list[Any], time: int, lane: int, td_lambda: float) -> Any:
-        _, _, ended, won = history[time]
+        _, _, ended, won, solved = history[time]
+        if solved[lane].sum():
+            return solved[lane]
         if ended[lane]:
             return won[lane]
         value, rest = history[time + 1][1][lane], target(history, time + 1, lane, td_lambda)
@@ -211,6 +216,12 @@ def test_outcomes_are_copied_to_all_positions_of_a_game(data: st.DataObject) -> 
         shares = np.array(data.draw(st.lists(share, min_size=more * lanes, max_size=more * lanes)))
         values = np.stack([shares, np.where(shares == replay.UNKNOWN, shares, 1 - shares)], axis=-1).astype(np.float32)
         values = values.reshape(more, lanes, 2)
+        exact = np.array(
+            data.draw(st.lists(st.sampled_from([-1, -1, -1, 0.0, 0.5, 1.0]), min_size=more * lanes, max_size=more * lanes))
+        )
+        solved = np.where(exact[:, None] < 0, 0, np.stack([exact, 1 - exact], axis=-1)).reshape(more, lanes, 2)
+        solved = solved.astype(np.float32)
+        values = np.where(solved.sum(axis=-1, keepdims=True) > 0, solved, values)
         new = rows(ring.positions, np.arange(more))
         cells = jnp.asarray(np.where(ended, game, -1), new.final.cells.dtype)
         new = replace(
@@ -220,9 +231,10 @@ def test_outcomes_are_copied_to_all_positions_of_a_game(data: st.DataObject) -> 
             game_index=jnp.asarray(game, jnp.int32),
             returns=jnp.asarray(np.where(ended[..., None], won, replay.UNKNOWN)),
             score_value=jnp.asarray(won),
+            outcome_target=jnp.asarray(solved),
         )
         ring = add(ring, new, td_lambda)
-        history += [(game[t], values[t], ended[t], won[t]) for t in range(more)]
+        history += [(game[t], values[t], ended[t], won[t], solved[t]) for t in range(more)]
     kept = {time % size: time for time in range(max(0, len(history) - size), len(history))}
     for row in range(size):
         for lane in range(lanes):
