@@ -1,8 +1,7 @@
 """Exact outcomes as targets: positions late in the games of self-play are solved after play."""
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +30,7 @@ def with_exact_outcomes(game: Game[State], positions: Positions[State], max_node
         positions: positions of self-play, ``[T, G, ...]``, for ``replay.add``.
         max_nodes: maximum number of positions that the solver visits for each position.
 
-    Returns the positions. Solved positions have the exact outcome as ``root_value`` and ``outcome_target``.
+    Returns the positions. Solved positions have the exact outcome as ``outcome_target``.
     """
 
     def solve_row(
@@ -57,5 +56,4 @@ def with_exact_outcomes(game: Game[State], positions: Positions[State], max_node
     together = jax.vmap(outcome)
     is_last = jnp.ones_like(positions.finished[0])
     _, (is_solved, returns) = lax.scan(solve_row, is_last, (positions.state, positions.finished), reverse=True)
-    exact: Any = partial(jnp.where, is_solved[..., None], returns)
-    return replace(positions, root_value=exact(positions.root_value), outcome_target=exact(positions.outcome_target))
+    return replace(positions, outcome_target=jnp.where(is_solved[..., None], returns, positions.outcome_target))

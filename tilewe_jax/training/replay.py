@@ -132,7 +132,7 @@ def add(replay: Replay[State], new: Positions[State], td_lambda: float = 1.0) ->
         is_solved = jnp.sum(row.outcome_target, axis=-1) > 0
         known = known._replace(outcome_target=_choose(is_solved, row.outcome_target, known.outcome_target))
         mixed = (1 - td_lambda) * row.root_value + td_lambda * known.outcome_target
-        before = jnp.where(row.root_value == UNKNOWN, known.outcome_target, mixed)
+        before = jnp.where(is_solved[:, None] | (row.root_value == UNKNOWN), known.outcome_target, mixed)
         return known._replace(outcome_target=before), known
 
     none = jnp.zeros_like(new.returns[0])

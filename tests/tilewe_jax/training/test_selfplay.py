@@ -199,7 +199,8 @@ def test_outcomes_are_copied_to_all_positions_of_a_game(data: st.DataObject) -> 
         if ended[lane]:
             return won[lane]
         value, rest = history[time + 1][1][lane], target(history, time + 1, lane, td_lambda)
-        return rest if value[0] == replay.UNKNOWN else (1 - td_lambda) * value + td_lambda * rest
+        is_exact = history[time + 1][4][lane].sum() > 0
+        return rest if is_exact or value[0] == replay.UNKNOWN else (1 - td_lambda) * value + td_lambda * rest
 
     ring = replay.empty(GAME, size, lanes, 9, final_states=True)
     add, history = ADD, []
@@ -221,7 +222,6 @@ def test_outcomes_are_copied_to_all_positions_of_a_game(data: st.DataObject) -> 
         )
         solved = np.where(exact[:, None] < 0, 0, np.stack([exact, 1 - exact], axis=-1)).reshape(more, lanes, 2)
         solved = solved.astype(np.float32)
-        values = np.where(solved.sum(axis=-1, keepdims=True) > 0, solved, values)
         new = rows(ring.positions, np.arange(more))
         cells = jnp.asarray(np.where(ended, game, -1), new.final.cells.dtype)
         new = replace(
