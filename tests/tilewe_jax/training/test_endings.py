@@ -1,6 +1,7 @@
 """Exact outcomes as targets of self-play."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,9 +11,9 @@ import pytest
 
 from tests.search.exhaustive import Solver
 from tests.support import rows
-from tests.toy import SHORT
+from tests.toy import SHORT, trained_in
 from tilewe_jax.search import SearchSettings
-from tilewe_jax.training import agents, endings, replay, selfplay
+from tilewe_jax.training import Program, agents, endings, metrics, replay, selfplay
 from tilewe_jax.training.config import GameConfig, SelfplayConfig
 
 GAME: Any = GameConfig("tilewe", {"players": 2, "size": 5, "pieces": ("O1", "I2", "I3", "L3")}).make()
@@ -75,6 +76,13 @@ def test_positions_are_solved_backwards_until_one_is_not_proven() -> None:
     is_last[-1] = True
     assert not (is_solved[:-1] & ~is_solved[1:] & ~is_last[:-1]).any()
     assert is_solved[is_last].any()
+
+
+def test_runs_solve_positions(tmp_path: Path) -> None:
+    config = replace(SHORT, replay=replace(SHORT.replay, solve_nodes=4), tensorboard=False)
+    trained_in(tmp_path, Program(config, 1), config)
+    rows = metrics.read(tmp_path / metrics.METRICS)
+    assert all(0 < row["solved_positions"] < row["moves"] for row in rows)
 
 
 def test_other_games_are_rejected() -> None:
