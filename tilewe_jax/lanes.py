@@ -24,12 +24,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
 
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import shown
-from tilewe_jax.utils.loops import cond, platform_dependent, while_loop
+from tilewe_jax.utils.loops import platform_dependent, while_loop
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -123,24 +124,23 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
     """Return ``function(*args)``, written to memory once instead of fused into each of its consumers.
 
     XLA's CPU compiler fuses a producer into every consumer, however expensive it is to recompute, and drops
-    ``optimization_barrier`` before that. It does not fuse into a conditional, so on CPUs the call is a branch of a conditional
-    that is always taken. Other platforms use a barrier.
+    ``optimization_barrier`` before that. It does not fuse across a call, so on CPUs the function is called and not inlined.
+    Other platforms use a barrier. XLA computes all results of the call, used or not, so the function should return nothing
+    that only some callers need.
 
     Args:
       function: a function of pytrees of arrays.
-      *args: its arguments; the first array must not be empty.
+      *args: its arguments.
     """
     function = traced_once(function)  # It is called twice below.
 
-    def behind_conditional(*args: PyTree) -> PyTree:
-        element = jax.tree.leaves(args)[0].ravel()[0]
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(function, *args))
-        return cond((element.astype(jnp.uint32) | 1) != 0, function, lambda *_: zeros, *args)
+    def behind_call(*args: PyTree) -> PyTree:
+        return set_xla_metadata(function(*args), inlineable="false")
 
     def behind_barrier(*args: PyTree) -> PyTree:
         return lax.optimization_barrier(function(*args))
 
-    return cast(T, platform_dependent(*args, cpu=behind_conditional, default=behind_barrier))
+    return cast(T, platform_dependent(*args, cpu=behind_call, default=behind_barrier))
 
 
 @cache
@@ -265,7 +265,8 @@ def while_any(
 ) -> T:
     """Repeat ``carry = body(constants, carry)`` in each lane while ``condition(carry)`` holds for it.
 
-    Each round gathers a chunk of the lanes whose condition holds, processes them, and scatters them back.
+    Each round gathers a chunk of the lanes whose condition holds, processes them, and scatters them back. If a chunk would have
+    all lanes, a round processes them in place.
 
     Args:
       condition: returns one bool per lane.
@@ -280,6 +281,10 @@ def while_any(
     lanes = jax.tree.leaves(carry)[0].shape[-1]
     chunk = chunk_size(lanes, divisor)
 
+    def process_all(carry: T) -> T:
+        needed, processed = condition(carry), materialize(body, constants, carry)
+        return cast(T, jax.tree.map(lambda leaf, new: jnp.where(needed, new, leaf), carry, processed))
+
     def process_chunk(carry: T) -> T:
         lane = some_set(condition(carry), chunk)
         gathered = jax.tree.map(lambda leaf: jnp.take(leaf, lane, axis=-1, mode="clip"), (constants, carry))
@@ -290,7 +295,7 @@ def while_any(
     def any_left(carry: T) -> Array:
         return jnp.any(condition(carry))
 
-    return while_loop(any_left, process_chunk, carry)
+    return while_loop(any_left, process_all if chunk == lanes else process_chunk, carry)
 
 
 def chunk_size(lanes: int, divisor: int) -> int:

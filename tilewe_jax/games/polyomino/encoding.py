@@ -44,18 +44,17 @@ class Encoding(NamedTuple):
 
 
 def encode(config: Config, state: State) -> Encoding:
-    """Encode positions."""
-    size = words(config)
-    hands, out = list(state.hands), list(state.out)
-    encoded = []
-    for seat in range(config.colors):
-        color = (state.current_color + seat) % config.colors
-        free, corners, hand = materialize(partial(planes, config), state.occupied, state.hands, color)
-        cells, held, is_out = pick(list(state.occupied), color[None]), pick(hands, color), pick(out, color)
-        reachable, legal = _legal(config, free, corners, jnp.where(is_out, np.uint32(0), hand))
-        boards = cells, free[:size], (free & corners)[:size], reachable
-        encoded.append((*boards, legal, held, is_out, cells_placed(config, held)))
-    return Encoding(state.current_color, *(jnp.stack(parts) for parts in zip(*encoded, strict=True)))
+    """Encode positions; the colours are encoded together, each in separate lanes, so that this is compiled once."""
+    size, colors, lanes = words(config), config.colors, len(state.current_color)
+    color = ((state.current_color + np.arange(colors, dtype=np.int32)[:, None]) % colors).ravel()
+    occupied, hands, out = (jnp.tile(leaf, colors) for leaf in (state.occupied, state.hands, state.out))
+    free, corners, hand = materialize(partial(planes, config), occupied, hands, color)
+    cells, held, is_out = pick(list(occupied), color[None]), pick(list(hands), color), pick(list(out), color)
+    reachable, legal = _legal(config, free, corners, jnp.where(is_out, np.uint32(0), hand))
+    boards = cells, free[:size], (free & corners)[:size], reachable
+    encoded = *boards, legal, held, is_out, cells_placed(config, held)
+    by_color = [jnp.moveaxis(part.reshape(*part.shape[:-1], colors, lanes), -2, 0) for part in encoded]
+    return Encoding(state.current_color, *by_color)
 
 
 def _legal(config: Config, free: Board, corners: Board, hand: Hand) -> tuple[Board, Int32[Array, "pieces lanes"]]:

@@ -263,7 +263,8 @@ def _best_of_block(
         number = first + i
         action = materialize(lambda *args: rules.nth_placement(config, by_word, args, number), *root.own)
         orientation, anchor = action // config.cells, action % config.cells
-        candidate, on_corners = materialize(partial(_candidate, config), root, orientation, anchor)
+        cells, on_corners = materialize(partial(_cells, config), root.own[1], orientation, anchor)
+        candidate = Candidate(config, root, orientation, anchor, cells)
         score = switch(preference, values, candidate) if len(values) > 1 else values[0](candidate)
         if all(in_listed_order):
             rank = _listed_rank(config, orientation, anchor, on_corners)
@@ -286,13 +287,13 @@ def _best_of_block(
     return best
 
 
-def _candidate(
-    config: Config, root: Root, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"]
-) -> tuple[Candidate, Board]:
-    """Return a placement, and the open corners on which its contacts lie."""
+def _cells(
+    config: Config, corners: Board, orientation: Int32[Array, "lanes"], anchor: Int32[Array, "lanes"]
+) -> tuple[Board, Board]:
+    """Return the cells of a placement, and the corners on which its contacts lie."""
     cells = rules.cover(config, anchor, jnp.asarray(rules.CELL_ROWS)[orientation])
     contact_cells = rules.cover(config, anchor, jnp.asarray(_CONTACT_ROWS)[orientation])
-    return Candidate(config, root, orientation, anchor, cells), contact_cells & root.own[1][: words(config)]
+    return cells, contact_cells & corners[: words(config)]
 
 
 def _random_rank(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], on_corners: Board) -> Float32[Array, "lanes"]:
