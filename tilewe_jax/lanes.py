@@ -283,7 +283,9 @@ def while_any(
 
     def process_all(carry: T) -> T:
         needed, processed = condition(carry), materialize(body, constants, carry)
-        return cast(T, jax.tree.map(lambda leaf, new: jnp.where(needed, new, leaf), carry, processed))
+        return cast(
+            T, jax.tree.map(lambda leaf, new: jnp.where(jnp.broadcast_to(needed, leaf.shape), new, leaf), carry, processed)
+        )
 
     def process_chunk(carry: T) -> T:
         lane = some_set(condition(carry), chunk)

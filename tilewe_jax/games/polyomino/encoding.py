@@ -46,7 +46,7 @@ class Encoding(NamedTuple):
 def encode(config: Config, state: State) -> Encoding:
     """Encode positions; the colours are encoded together, each in separate lanes, so that this is compiled once."""
     size, colors, lanes = words(config), config.colors, len(state.current_color)
-    color = ((state.current_color + np.arange(colors, dtype=np.int32)[:, None]) % colors).ravel()
+    color = ((state.current_color[None] + np.arange(colors, dtype=np.int32)[:, None]) % colors).ravel()
     occupied, hands, out = (jnp.tile(leaf, colors) for leaf in (state.occupied, state.hands, state.out))
     free, corners, hand = materialize(partial(planes, config), occupied, hands, color)
     cells, held, is_out = pick(list(occupied), color[None]), pick(list(hands), color), pick(list(out), color)
