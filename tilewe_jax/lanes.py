@@ -217,7 +217,7 @@ def subkey(key: PRNGKeyArray, number: Int32[Array, ""] | int) -> PRNGKeyArray:
     """Derive a PRNG key from a key and a number by hashing its words with ``bits.hash32``.
 
     It replaces ``jax.random.split`` and ``fold_in`` in inner loops: on a CPU each of them is a loop of about eighty tiny
-    kernels, a third of those of a move in a playout. All keys derived from one key depend on 32 bits of it.
+    kernels, a third of all kernels of a move in a playout. All keys derived from one key depend on 32 bits of it.
 
     Args:
       key: PRNG key; not to be used otherwise.

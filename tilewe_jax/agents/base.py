@@ -135,7 +135,7 @@ class Agent:
         Args:
             state: the position.
             max_nodes: maximum number of positions to visit. If they do not suffice, ``Solution.is_exact`` is false, and the
-                other fields have what is proven.
+                other fields hold the bounds that are proven.
             margin: whether to prove the margin too, and not only the outcome, which takes fewer positions.
 
         Raises like ``tilewe_jax.search.solve``.

@@ -183,7 +183,7 @@ class Book:
 
     def moves_after(self, actions: Sequence[int], evaluated: dict[str, tuple[BookMove, ...]]) -> tuple[BookMove, ...]:
         """Return the evaluated moves of the position after actions, see ``moves_in``."""
-        line = jnp.array([*actions, -1], jnp.int32)  # without an action there is nothing to loop over
+        line = jnp.array([*actions, -1], jnp.int32)  # the loop needs at least one action
         return self.moves_in(_key_after(self.game, line), evaluated)
 
     def num_below(self, key: str | None) -> int:

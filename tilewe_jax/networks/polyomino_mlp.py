@@ -115,7 +115,7 @@ class PerceptronPolicy(LinearPolicy):
 def _map_logits(game: PolyominoGame, maps: Float32[Array, "2 size size"], actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
     """Return the sum of both maps over the cells and the corners of placements; 0 for a pass."""
     cells, size, side = game.config.cells, game.config.size, game.config.size + 2  # with a border for corners
-    # Zeros behind the maps: every start plus `nowhere` is there.
+    # Zeros follow the maps, for the sum of any start and `nowhere`.
     nowhere = 2 * side * side
     padded = jnp.append(jnp.pad(maps, ((0, 0), (1, 1), (1, 1))).ravel(), jnp.zeros(side * side, jnp.float32))
     offsets = [

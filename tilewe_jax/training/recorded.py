@@ -20,7 +20,7 @@ State = TypeVar("State")
 def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_states: bool = False) -> Positions[State]:
     """Read the positions of recorded games before each move, ``[N, ...]``, on the host.
 
-    The outcomes of the games are targets, and so are values in the field ``values`` of a record: for each action the expected
+    The targets are the outcomes of the games and, if a record has the field ``values``, its values: for each action the expected
     returns by seat before it, or ``null``. The move that was played is the only candidate, which makes the policy loss 0.
 
     Args:
@@ -68,7 +68,7 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
 
 
 def _values(record: Record, players: int) -> np.ndarray:
-    """Return the values of a record, ``float32[actions, P]``, ``UNKNOWN`` where it has none. Raises ``ValueError``."""
+    """Return the values of a record, ``float32[actions, P]``; a missing value is ``UNKNOWN``. Raises ``ValueError``."""
     given = record.extra.get("values", [None] * len(record.actions))
     try:
         values = np.array([[UNKNOWN] * players if row is None else row for row in given], np.float32)

@@ -44,7 +44,7 @@ class Positions(Generic[State]):
     """Outcome of the game by absolute seat; ``UNKNOWN`` until the game has ended, which excludes the position from learning."""
     outcome_target: Float32[Array, "*axes P"]
     """TD(lambda) target of the outcome by absolute seat: a weighted mean of the root values of later positions and the outcome.
-    The outcome is that of the game, or the exact outcome of the position or of the first later one that is solved. Until the
+    The outcome is the result of the game, or the exact outcome of the position or of the first later solved position. Until the
     game ends, the entries sum to 1 minus the weight of the unknown outcome."""
     score_value: Float32[Array, "*axes P"]
     """``Game.heuristic_value`` at the end of the game; zeros exclude the score from learning."""
