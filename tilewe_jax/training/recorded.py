@@ -21,7 +21,8 @@ def read(game: Game[State], path: Path, limit: int, num_candidates: int, final_s
     """Read the positions of recorded games before each move, ``[N, ...]``, on the host.
 
     The targets are the outcomes of the games and, if a record has the field ``values``, its values: for each action the
-    expected returns by seat before it, or ``null``. The move that was played is the only candidate, which makes the policy loss 0.
+    expected returns by seat before it, or ``null``. The move that was played is the only candidate,
+    which makes the policy loss 0.
 
     Args:
         game: the game.
