@@ -70,7 +70,7 @@ def test_searches_keep_their_tree_and_time_limits() -> None:
     root, rows = agent.last_search(), [row.split() for row in answers(session, "move_values")[0].split("\n")]
     assert root
     assert sum(int(row[0]) for row in rows) == 16
-    assert max(rows, key=lambda row: int(row[0]))[3] == move
+    assert move in [row[3] for row in rows if row[0] == rows[0][0]], "one of the most visited"
     mean = sum(item.visits * item.value for item in root.moves) / 16
     assert abs(17 * root.value - 16 * mean - float(agent.memory.raw_value[0, 0])) < 1e-4, (
         "the root value includes its raw value"
