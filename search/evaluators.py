@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.game import Action, Game, Policy, state_shapes
-from tilewe_jax.lanes import subkey
+from tilewe_jax.lanes import subkey, subkeys
 from tilewe_jax.search.exported import Network, network_interface
 from tilewe_jax.settings import check_number, setting, validate
 from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
@@ -134,8 +134,7 @@ class _PlayoutEvaluator:
 
     def __call__(self, params: Any, state: Any, key: PRNGKeyArray) -> Evaluation:
         del params
-        keys = jax.vmap(partial(subkey, key))(jnp.arange(self.num_playouts, dtype=jnp.int32))
-        value = jnp.mean(jax.vmap(self._play, in_axes=(None, 0))(state, keys), axis=0)
+        value = jnp.mean(jax.vmap(self._play, in_axes=(None, 0))(state, subkeys(key, self.num_playouts)), axis=0)
         return Evaluation(partial(self.game.heuristic_logits, state) if self.priors else uniform_logits, value)
 
     def _play(self, state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:

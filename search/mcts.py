@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.game import Game, check_own_game, check_state
-from tilewe_jax.lanes import any_lane, mapped_together, subkey
+from tilewe_jax.lanes import any_lane, mapped_together, subkey, subkeys
 from tilewe_jax.search.candidates import Candidates, sample_candidates
 from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_value
 from tilewe_jax.search.output import SearchOutput
@@ -204,7 +204,7 @@ class Search(Generic[State]):
             keys = key[None]
         else:
             tree, paths = self._select_several(tree, root, first, active)
-            keys = jax.vmap(partial(subkey, key))(jnp.arange(leaves, dtype=jnp.int32))
+            keys = subkeys(key, leaves)
         nodes = jax.vmap(partial(self.expand, params, tree, jnp.asarray(is_root)))(paths, keys)
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
-from jaxtyping import Array, Bool, Int32, PRNGKeyArray, PyTree, UInt32
+from jaxtyping import Array, Bool, Int32, Key, PRNGKeyArray, PyTree, UInt32
 
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
 from tilewe_jax.utils.backends import require_backend
@@ -228,6 +228,11 @@ def subkey(key: PRNGKeyArray, number: Int32[Array, ""] | int) -> PRNGKeyArray:
     words = jnp.asarray(number, jnp.int32) * len(data) + jnp.arange(len(data), dtype=jnp.int32)
     derived: PRNGKeyArray = jax.random.wrap_key_data(hash32(word[None], words), impl=jax.random.key_impl(key))
     return derived
+
+
+def subkeys(key: PRNGKeyArray, count: int) -> Key[Array, "count"]:
+    """Derive PRNG keys from a key and the numbers from 0, see ``subkey``."""
+    return jax.vmap(partial(subkey, key))(jnp.arange(count, dtype=jnp.int32))
 
 
 def random_words(key: PRNGKeyArray, count: int) -> UInt32[Array, "count"]:

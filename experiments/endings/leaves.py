@@ -3,7 +3,6 @@
 Positions come from games of Duo official by the shipped weights, as in ``experiments.endings.targets``.
 """
 
-import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from experiments.endings.targets import play, plies
+from experiments.endings.targets import play, plies, timed
 from tilewe_jax import agent
 from tilewe_jax.presets import duo_official_cpu
 from tilewe_jax.search import solve
@@ -23,10 +22,8 @@ ROOTS, SAMPLE, MAX_NODES, MAX_MOVES = 8, 400, 50, 256
 
 def seconds(function: Any, *arguments: Any) -> tuple[Any, float]:
     """Return the result of the second call of a function, which compiles nothing, and its CPU seconds."""
-    jax.block_until_ready(function(*arguments))
-    started = time.process_time()
-    result = jax.block_until_ready(function(*arguments))
-    return jax.device_get(result), time.process_time() - started
+    timed(function, *arguments)
+    return timed(function, *arguments)
 
 
 def main() -> None:

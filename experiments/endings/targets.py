@@ -94,7 +94,7 @@ def main() -> None:
     print(f"solving takes {np.mean(solving[1:]) / seconds:.1%} of the time of the moves", flush=True)
 
     before, after = (jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts) for parts in (played, solved))
-    is_solved, ply, actual = after.outcome_target.sum(axis=-1) > 0, plies(game, before), results(before)
+    is_solved, ply, actual = after.is_solved, plies(game, before), results(before)
     exact = np.where(is_solved, after.outcome_target[..., 0], actual)
     bins = [(f"{low} to {high - 1}", (ply >= low) & (ply < high)) for low, high in pairwise(PLIES)]
     for title, rows in bins:

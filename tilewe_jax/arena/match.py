@@ -578,9 +578,9 @@ def games_together(batch: int, divisor: int) -> int:
     All games of a chunk continue until the last one is decided, and on a CPU a simulation of 64 games together is hardly
     cheaper than of 16.
     """
-    movers = -(-batch // divisor)
     if jax.default_backend() != "cpu":
         return chunk_size(batch, divisor)
+    movers = -(-batch // divisor)
     return -(-movers // -(-movers // SEARCHED_TOGETHER))
 
 

@@ -186,8 +186,7 @@ class Program:
         games, positions, stats = play(config, game, players, state.games, key, *opponent)
         if self.config.replay.solve_nodes:
             positions = endings.with_exact_outcomes(game, positions, self.config.replay.solve_nodes)
-            is_solved = jnp.sum(positions.outcome_target, axis=-1) > 0
-            stats = replace(stats, solved=jnp.sum(is_solved, dtype=jnp.int32))
+            stats = replace(stats, solved=jnp.sum(positions.is_solved, dtype=jnp.int32))
         buffer = replay.add(state.replay, positions, self.config.loss.td_lambda)
         after = replace(state, games=games, replay=buffer, iteration=state.iteration + 1)
         return after, jax.lax.psum(stats, _AXIS)

@@ -56,6 +56,11 @@ class Positions(Generic[State]):
         """Whether the game has ended and the last four fields are known, ``[T, G]``."""
         return self.returns[..., 0] >= 0
 
+    @property
+    def is_solved(self) -> Any:
+        """Whether new positions, which are not in a buffer yet, have an exact outcome, ``[T, G]``; see ``training.endings``."""
+        return self.outcome_target.sum(axis=-1) > 0
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -129,10 +134,9 @@ def add(replay: Replay[State], new: Positions[State], td_lambda: float = 1.0) ->
 
     def earlier(later: _Ending, row: Positions[State]) -> tuple[_Ending, _Ending]:
         known: _Ending = _choose(row.finished, _Ending(row.returns, row.score_value, row.returns, row.final), later)
-        is_solved = jnp.sum(row.outcome_target, axis=-1) > 0
-        known = known._replace(outcome_target=_choose(is_solved, row.outcome_target, known.outcome_target))
+        known = known._replace(outcome_target=_choose(row.is_solved, row.outcome_target, known.outcome_target))
         mixed = (1 - td_lambda) * row.root_value + td_lambda * known.outcome_target
-        before = jnp.where(is_solved[:, None] | (row.root_value == UNKNOWN), known.outcome_target, mixed)
+        before = jnp.where(row.is_solved[:, None] | (row.root_value == UNKNOWN), known.outcome_target, mixed)
         return known._replace(outcome_target=before), known
 
     none = jnp.zeros_like(new.returns[0])
