@@ -33,7 +33,7 @@ class Settings:
     """
 
     engine: str
-    """Command line of Pentobi's GTP engine, with {level} in place of its level."""
+    """Command line of Pentobi's GTP engine, with {level} where its level stands."""
     out: Path
     """File of the games."""
     game: str = "duo_official"
