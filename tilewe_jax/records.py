@@ -32,6 +32,8 @@ LINE_LIMIT = 1 << 20
 """Maximum size of a line in bytes."""
 HEADER = ("format", "game", "options", "version", "seed")
 """Fields of the first line of a file."""
+VALUES = "values"
+"""Further field of a game that training reads: the expected returns by seat before each action, or ``None`` for no values."""
 _FIELDS = ("deal", "actions", "scores", "returns", "players")
 
 

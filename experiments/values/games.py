@@ -37,7 +37,7 @@ class Settings:
     out: Path
     """File of the games."""
     game: str = "duo_official"
-    """Id of a game with one color for each player."""
+    """Id of a game of Pentobi."""
     minutes: float = setting(10.0, 0)
     """Time after which no further game starts."""
     levels: tuple[int, ...] = (4, 5, 5, 6, 6)
@@ -64,7 +64,7 @@ def play(settings: Settings) -> Iterator[Record]:
         position, actions, values = host.init_from_deal(None), list[int](), list[list[float] | None]()
         while not position.is_terminal:
             seat, legal, value = position.current_player, position.legal_actions(), None
-            color = names.colors[seat][0]
+            color = names.colors[names.current_color(position)][0]
             if len(actions) < opening or len(legal) == 1:
                 text = names.move_text(rng.choice(legal), position)
             else:
@@ -78,7 +78,7 @@ def play(settings: Settings) -> Iterator[Record]:
             actions.append(names.action(text, position))
             position = position.after(actions[-1])
         players = tuple(f"level {level}" for level in levels)
-        yield Record(None, tuple(actions), tuple(position.scores()), tuple(host.returns(position)), players, {"values": values})
+        yield Record(None, tuple(actions), tuple(position.scores()), tuple(host.returns(position)), players, {records.VALUES: values})
 
 
 def main(arguments: list[str] | None = None) -> None:

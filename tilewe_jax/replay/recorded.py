@@ -107,7 +107,7 @@ def read(path: str | Path, variations: bool = False) -> GameFile:
         header = parse_json(file.readline().decode("utf-8-sig"))
     unknown = [name for name in header if name not in records.HEADER]
     notes = [f"the {_listed('field', unknown)} of line 1 {_are(unknown)} not read"] if unknown else []
-    fields = Counter(name for record in games for name in record.extra)
+    fields = Counter(name for record in games for name in record.extra if name != records.VALUES)
     if fields:
         counts = [f"{name} ({count:,})" for name, count in sorted(fields.items())]
         notes.append(f"the {_listed('field', counts)} of games {_are(counts)} not read")

@@ -70,7 +70,7 @@ def _positions(game: Game[Any], games: list[Record], num_candidates: int) -> Ite
 
 def _values(record: Record, players: int) -> np.ndarray:
     """Return the values of a record, ``float32[actions, P]``; a missing value is ``UNKNOWN``. Raises ``ValueError``."""
-    given = record.extra.get("values", [None] * len(record.actions))
+    given = record.extra.get(records.VALUES, [None] * len(record.actions))
     try:
         values = np.array([[UNKNOWN] * players if row is None else row for row in given], np.float32)
     except (TypeError, ValueError):  # not a list of lists of numbers

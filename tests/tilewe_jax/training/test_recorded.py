@@ -78,13 +78,14 @@ def test_only_values_are_learned(folder: Path) -> None:
     assert losses.policy == 0
 
 
-def test_values_of_records_are_targets(folder: Path, tmp_path: Path) -> None:
+def test_values_of_records_are_targets(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     game = records.read(folder / "a.jsonl")[1][0]
     values: list[Any] = [None, *([0.25, 0.75] for _ in game.actions[1:])]
     records.write(tmp_path / "valued.jsonl", GAME, [replace(game, extra={"values": values}), game])
     positions = recorded.read(GAME, tmp_path, 10_000, 3)
     expected = sorted([(UNKNOWN, UNKNOWN)] * (1 + len(game.actions)) + [(0.25, 0.75)] * (len(game.actions) - 1))
     assert sorted(map(tuple, positions.root_value.tolist())) == expected
+    assert not capsys.readouterr().err  # nothing is ignored
     for wrong in ([], values[:-1], [0.5] * len(values), [[0.5, 1.5]] * len(values), [["a", "b"]] * len(values), 3):
         records.write(tmp_path / "valued.jsonl", GAME, [replace(game, extra={"values": wrong})])
         with pytest.raises(ValueError, match="values"):
