@@ -78,7 +78,8 @@ def play(settings: Settings) -> Iterator[Record]:
             actions.append(names.action(text, position))
             position = position.after(actions[-1])
         players = tuple(f"level {level}" for level in levels)
-        yield Record(None, tuple(actions), tuple(position.scores()), tuple(host.returns(position)), players, {records.VALUES: values})
+        result = tuple(position.scores()), tuple(host.returns(position))
+        yield Record(None, tuple(actions), *result, players, {records.VALUES: values})
 
 
 def main(arguments: list[str] | None = None) -> None:
