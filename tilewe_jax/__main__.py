@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 from types import FrameType
 
 
@@ -34,8 +33,10 @@ def _use_wide_vectors() -> None:
     The polyomino games become faster by a fifth; the speed of other games and of training does not change. Older CPUs with
     AVX-512 reduce their clock rate for such vectors.
     """
-    flags, about = os.environ.get("XLA_FLAGS", ""), Path("/proc/cpuinfo")
-    if "xla_cpu_prefer_vector_width" not in flags and about.exists() and "avx512_vpopcntdq" in about.read_text():
+    from tilewe_jax.utils.processor import counts_bits_of_vectors
+
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_prefer_vector_width" not in flags and counts_bits_of_vectors():
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_prefer_vector_width=512".strip()
 
 

@@ -13,6 +13,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Int32, UInt32
 from numpy.typing import ArrayLike
 
+from tilewe_jax.utils.loops import by_platform
+from tilewe_jax.utils.processor import counts_bits_of_vectors
+
 WORD_BITS = 32
 """Bits of a word."""
 
@@ -119,7 +122,21 @@ def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*sha
 
 
 def popcount_sum(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
-    """Return ``sum(popcount(row) for row in rows)``, by bit-sliced sums; at least one row."""
+    """Return ``sum(popcount(row) for row in rows)``; at least one row.
+
+    On CPUs that count the bits of vectors, it adds the population counts of the rows. On other CPUs and on GPUs, these are
+    expensive, and bit-sliced sums are faster.
+    """
+    on_cpu = _sum_of_popcounts if counts_bits_of_vectors() else _popcount_of_column_sums
+    return by_platform(on_cpu, _popcount_of_column_sums, rows)
+
+
+def _sum_of_popcounts(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
+    counts = [popcount(row) for row in rows]
+    return sum(counts[1:], start=counts[0])
+
+
+def _popcount_of_column_sums(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
     counts = [popcount(digit) << i for i, digit in enumerate(column_sums(rows))]
     return sum(counts[1:], start=counts[0])
 

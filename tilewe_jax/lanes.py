@@ -17,7 +17,6 @@ of a GPU read neighbouring words.
 
 from collections.abc import Callable, Hashable
 from functools import cache, partial, reduce, wraps
-from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar, cast
 
 import jax
@@ -30,7 +29,7 @@ from jaxtyping import Array, Bool, Int32, Key, PRNGKeyArray, PyTree, UInt32
 from tilewe_jax.bits import WORD_BITS, hash32, kth_set_bit, popcount
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import shown
-from tilewe_jax.utils.loops import platform_dependent, while_loop
+from tilewe_jax.utils.loops import by_platform, platform_dependent, while_loop
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -141,28 +140,6 @@ def materialize(function: Callable[..., T], *args: Any) -> T:
         return lax.optimization_barrier(function(*args))
 
     return cast(T, platform_dependent(*args, cpu=behind_call, default=behind_barrier))
-
-
-@cache
-def compiles_for_gpus() -> bool:
-    """Return whether a compiler for GPUs is installed, as a plugin of JAX in the package ``jax_plugins``."""
-    return find_spec("jax_plugins") is not None
-
-
-def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
-    """Return ``on_gpu(*args)`` in programs for a GPU, and ``function(*args)`` in all others.
-
-    A program contains only the form for its target platform, whatever devices the compiling machine has. Without a compiler for
-    GPUs, ``on_gpu`` is not even traced, which saves time.
-
-    Args:
-      function: a function of pytrees of arrays.
-      on_gpu: another form of the same function.
-      *args: their arguments.
-    """
-    if not compiles_for_gpus():
-        return function(*args)
-    return platform_dependent(*args, default=function, cuda=on_gpu, rocm=on_gpu)
 
 
 @jax.custom_batching.custom_vmap

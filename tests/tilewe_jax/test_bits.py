@@ -1,4 +1,5 @@
 import random
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -11,26 +12,29 @@ from hypothesis import strategies as st
 from tilewe_jax import bits, lanes
 
 words = st.integers(0, 2**32 - 1)
+FORMS = (bits._sum_of_popcounts, bits._popcount_of_column_sums)
+"""The forms of ``bits.popcount_sum`` for CPUs that count the bits of vectors, and for others."""
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(words, min_size=40, max_size=40))
 def test_column_sums_count_every_column(rows: list[int]) -> None:
-    digits, total = _column_sums(np.array(rows, np.uint32))
+    digits, totals = _column_sums(np.array(rows, np.uint32))
     for column in range(32):
         assert sum((int(digit) >> column & 1) << i for i, digit in enumerate(digits)) == sum(row >> column & 1 for row in rows)
-    assert int(total) == sum(row.bit_count() for row in rows)
+    assert totals == [sum(row.bit_count() for row in rows)] * 2
 
 
 @jax.jit
-def _column_sums(rows: jax.Array) -> tuple[list[jax.Array], jax.Array]:
-    return bits.column_sums(list(rows)), bits.popcount_sum(list(rows))
+def _column_sums(rows: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+    return bits.column_sums(list(rows)), [form(list(rows)) for form in FORMS]
 
 
-def test_column_sums_of_few_rows() -> None:
+@pytest.mark.parametrize("form", [*FORMS, bits.popcount_sum])
+def test_popcount_sums_of_few_rows(form: Callable[[list[jax.Array]], jax.Array]) -> None:
     for count in range(1, 6):
         rows = [jnp.uint32(0xFFFF0000 | i) for i in range(count)]
-        assert int(bits.popcount_sum(rows)) == sum(int(row).bit_count() for row in rows)
+        assert int(form(rows)) == sum(int(row).bit_count() for row in rows)
 
 
 def test_kth_set_bit_finds_every_bit() -> None:

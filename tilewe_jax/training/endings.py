@@ -9,10 +9,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32
 
 from tilewe_jax.game import Game
-from tilewe_jax.lanes import by_platform
 from tilewe_jax.search import Solution, solve
 from tilewe_jax.training.replay import Positions
-from tilewe_jax.utils.loops import cond
+from tilewe_jax.utils.loops import by_platform, cond
 
 State = TypeVar("State")
 

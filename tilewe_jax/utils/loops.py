@@ -6,7 +6,8 @@ results of the branches, to vary over all required axes. Outside of ``shard_map`
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import cache, partial, reduce
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import jax
@@ -60,6 +61,28 @@ def platform_dependent(*operands: Any, default: Callable[..., T], **by_platform:
     first, *others = _equally_varying((default, *by_platform.values()), operands)
     result: T = lax.platform_dependent(*operands, default=first, **dict(zip(by_platform, others, strict=True)))
     return result
+
+
+@cache
+def compiles_for_gpus() -> bool:
+    """Return whether a compiler for GPUs is installed, as a plugin of JAX in the package ``jax_plugins``."""
+    return find_spec("jax_plugins") is not None
+
+
+def by_platform(function: Callable[..., T], on_gpu: Callable[..., T], *args: Any) -> T:
+    """Return ``on_gpu(*args)`` in programs for a GPU, and ``function(*args)`` in all others.
+
+    A program contains only the form for its target platform, whatever devices the compiling machine has. Without a compiler for
+    GPUs, ``on_gpu`` is not even traced, which saves time.
+
+    Args:
+      function: a function of pytrees of arrays.
+      on_gpu: another form of the same function.
+      *args: their arguments.
+    """
+    if not compiles_for_gpus():
+        return function(*args)
+    return platform_dependent(*args, default=function, cuda=on_gpu, rocm=on_gpu)
 
 
 Axes = frozenset[str]

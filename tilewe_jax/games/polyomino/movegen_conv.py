@@ -15,7 +15,7 @@ from tilewe_jax.bits import pack_words, popcount, unpack_words
 from tilewe_jax.games.polyomino.boards import Board, Hand
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
-from tilewe_jax.lanes import by_platform
+from tilewe_jax.utils.loops import by_platform
 
 _BLOCKED = 8
 """Weight of a blocked cell relative to a corner: more than the number of corners that a piece can cover."""

@@ -20,7 +20,8 @@ from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.host import Position
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
-from tilewe_jax.lanes import by_platform, materialize, while_any
+from tilewe_jax.lanes import materialize, while_any
+from tilewe_jax.utils.loops import by_platform
 
 FEW_LANES = 4096
 """Maximum number of lanes for which a GPU counts the placements of all colours to resolve passes. A loop counts fewer, but a

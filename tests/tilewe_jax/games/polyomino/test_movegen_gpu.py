@@ -8,10 +8,11 @@ import pytest
 import tilewe_jax
 from tests.support import slow
 from tests.tilewe_jax.games.polyomino.reference import FEW_PIECES
-from tilewe_jax import batching, lanes
+from tilewe_jax import batching
 from tilewe_jax.bits import kth_set_bit, popcount
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu, rules
 from tilewe_jax.games.polyomino.boards import planes
+from tilewe_jax.utils import loops
 
 VARIANTS = [
     slow("duo", {"size": 7, "pieces": ("O1", "I2", "L3")}, 200),
@@ -86,8 +87,8 @@ def test_convolutions_in_bfloat16_and_float32_agree() -> None:
 
 @pytest.mark.parametrize("has_compiler", [False, True])
 def test_programs_contain_the_form_for_their_platform(monkeypatch: pytest.MonkeyPatch, has_compiler: bool) -> None:
-    monkeypatch.setattr(lanes, "compiles_for_gpus", lambda: has_compiler)
-    double = jax.jit(lambda x: lanes.by_platform(lambda x: x + x, lambda x: x * 2, x))
+    monkeypatch.setattr(loops, "compiles_for_gpus", lambda: has_compiler)
+    double = jax.jit(lambda x: loops.by_platform(lambda x: x + x, lambda x: x * 2, x))
     traced = double.trace(jnp.int32(1))
     assert "stablehlo.add" in traced.lower(lowering_platforms=("cpu",)).as_text()
     assert "stablehlo.multiply" not in traced.lower(lowering_platforms=("cpu",)).as_text()
