@@ -1,17 +1,19 @@
 """The K candidate actions of a node, sampled by their priors without replacement (as in Sampled MuZero, Hubert et al. 2021)."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
-from tilewe_jax.bits import hash32
+from tilewe_jax.bits import hash32, systematic_sample
 from tilewe_jax.game import Game
-from tilewe_jax.lanes import random_words, subkey
+from tilewe_jax.lanes import any_lane, mapped_together, random_words, subkey
 from tilewe_jax.search.evaluators import LogitsFn, uniform_logits
 from tilewe_jax.search.settings import DEFAULT_CANDIDATE_POOL
+from tilewe_jax.utils.loops import cond, while_loop
 
 
 class Candidates(NamedTuple):
@@ -37,6 +39,8 @@ def sample_candidates(
     num_candidates: int,
     candidate_pool: int | None = None,
     lookahead: bool = False,
+    root_candidate_pool: int | None = None,
+    is_root: Bool[Array, ""] | bool = False,
 ) -> Candidates:
     """Return K legal actions: all of them if they fit, otherwise a sample without replacement from softmax(logits).
 
@@ -53,11 +57,83 @@ def sample_candidates(
             ``DEFAULT_CANDIDATE_POOL``.
         lookahead: whether to drop all actions except proven wins if there are any, and proven losses if there are other
             actions, see ``Game.outcomes_of_actions``. Dropped actions do not count as truncated.
+        root_candidate_pool: replaces ``candidate_pool`` if ``is_root``; ``None`` means the same.
+        is_root: whether the position is a root; the same for a whole batch.
     """
     candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
+    root_candidate_pool = candidate_pool if root_candidate_pool is None else root_candidate_pool
     is_uniform = logits is uniform_logits and not lookahead
-    size = num_candidates if is_uniform else min(candidate_pool, game.num_actions)
-    actions = game.sample_actions(state, subkey(key, 0), max(size, num_candidates))
+    node, root = (
+        num_candidates if is_uniform else max(min(pool, game.num_actions), num_candidates)
+        for pool in (candidate_pool, root_candidate_pool)
+    )
+
+    def choose(size: int, pool: _Pool) -> Candidates:
+        return _choose(game, state, _Pool(*(part[:size] for part in pool)), subkey(key, 1), num_candidates, lookahead)
+
+    if node == root:
+        actions = game.sample_actions(state, subkey(key, 0), node)
+        return choose(node, _Pool(actions, logits(actions)))
+    size = jnp.where(is_root, root, node).astype(jnp.int32)
+    pool = _score_in_parts(game, state, logits, subkey(key, 0), size, min(node, root), max(node, root))
+    return cond(is_root, partial(choose, root), partial(choose, node), pool)
+
+
+class _Pool(NamedTuple):
+    """The legal actions that are scored."""
+
+    actions: Int32[Array, "size"]
+    """Action ids, padded with -1."""
+    logits: Float32[Array, "size"]
+    """Their logits; arbitrary in the padding."""
+
+
+def _score_in_parts(
+    game: Game[Any],
+    state: Any,
+    logits: LogitsFn,
+    key: PRNGKeyArray,
+    size: Int32[Array, ""],
+    part: int,
+    max_size: int,
+) -> _Pool:
+    """Draw ``size`` actions like ``Game.sample_actions``, and score them, ``part`` actions at a time.
+
+    Pools of different sizes thus share one program, most of which draws and scores actions.
+
+    Args:
+        game: the game.
+        state: the position.
+        logits: logits of legal actions.
+        key: consumed.
+        size: size of the pool, at most ``max_size``; the same for a whole batch.
+        part: number of actions that the program processes together.
+        max_size: size of the result.
+    """
+    bits, legal = random_words(key, 1)[0], game.num_legal(state)
+
+    def goes_on(carry: tuple[Array, _Pool]) -> Array:
+        first, _ = carry
+        going: Array = any_lane((first < size) & (first < legal))
+        return going
+
+    def score_part(carry: tuple[Array, _Pool]) -> tuple[Array, _Pool]:
+        first, pool = carry
+        members = first + jnp.arange(part, dtype=jnp.int32)
+        actions = game.nth_legal(state, systematic_sample(bits, legal, size, members))
+        scored = _Pool(actions, logits(actions))
+        return first + part, jax.tree.map(lambda all, new: jax.lax.dynamic_update_slice(all, new, (first,)), pool, scored)
+
+    padded = -(-max_size // part) * part
+    empty = mapped_together(_Pool(jnp.full(padded, -1, jnp.int32), jnp.zeros(padded, jnp.float32)))
+    pool: _Pool
+    _, pool = while_loop(goes_on, score_part, (jnp.int32(0), empty))
+    return pool
+
+
+def _choose(game: Game[Any], state: Any, pool: _Pool, key: PRNGKeyArray, num_candidates: int, lookahead: bool) -> Candidates:
+    """Return the candidates from scored actions; arguments as for ``sample_candidates``."""
+    actions = pool.actions
     available = actions >= 0
     count, legal = jnp.sum(available, dtype=jnp.int32), game.num_legal(state)
     outcome = jnp.int32(0)
@@ -69,11 +145,11 @@ def sample_candidates(
         actions = jnp.where(available, actions, -1)
         num_refuted = count - jnp.sum(available, dtype=jnp.int32)
         count, legal = count - num_refuted, legal - num_refuted
-    scores = jnp.where(available, logits(actions), -jnp.inf)
+    scores = jnp.where(available, pool.logits, -jnp.inf)
     # Estimate of the mass of all legal actions from the sample.
     total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
     if actions.shape[0] > num_candidates:
-        _, best = jax.lax.top_k(scores + _gumbel(subkey(key, 1), scores.shape[0]), num_candidates)
+        _, best = jax.lax.top_k(scores + _gumbel(key, scores.shape[0]), num_candidates)
         # Without the barrier, a GPU recomputes the scores at every use.
         actions, scores = (part[best] for part in jax.lax.optimization_barrier((actions, scores)))
     mass = jnp.exp(jax.nn.logsumexp(scores) - total)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.game import Game, check_own_game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together, subkey, subkeys
-from tilewe_jax.search.candidates import Candidates, sample_candidates
+from tilewe_jax.search.candidates import sample_candidates
 from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_value
 from tilewe_jax.search.output import SearchOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
@@ -300,17 +300,17 @@ class Search(Generic[State]):
         """Evaluate a position and sample its candidates, for roots from ``settings.root_candidate_pool``."""
         game, settings = self.game, self.settings
         logits, value = check_evaluation(game, self.evaluator, self.evaluator(params, state, subkey(key, 0)))
-        key_candidates = subkey(key, 1)
-
-        def sample(pool: int | None) -> Candidates:
-            lookahead = settings.lookahead and game.has_lookahead
-            return sample_candidates(game, state, logits, key_candidates, settings.num_candidates, pool, lookahead)
-
-        if settings.root_candidate_pool in (None, settings.candidate_pool):
-            sampled = sample(settings.candidate_pool)
-        else:
-            pools = settings.root_candidate_pool, settings.candidate_pool
-            sampled = cond(is_root, *(partial(sample, pool) for pool in pools))
+        sampled = sample_candidates(
+            game,
+            state,
+            logits,
+            subkey(key, 1),
+            settings.num_candidates,
+            settings.candidate_pool,
+            settings.lookahead and game.has_lookahead,
+            settings.root_candidate_pool,
+            is_root,
+        )
         terminal, player = game.is_terminal(state), game.current_player(state)
         known = ~terminal & (sampled.outcome != 0)
         is_winner = (jnp.arange(game.num_players, dtype=jnp.int32) == player) == (sampled.outcome > 0)

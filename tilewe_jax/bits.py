@@ -154,7 +154,12 @@ def uniform_below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"])
     return (((bits >> np.uint32(16)) * bound + (low >> np.uint32(16))) >> np.uint32(16)).astype(jnp.int32)
 
 
-def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape"], count: int) -> Int32[Array, "count *shape"]:
+def systematic_sample(
+    bits: UInt32[Array, "*shape"],
+    total: Int32[Array, "*shape"],
+    count: int | Int32[Array, ""],
+    members: Int32[Array, "members"] | None = None,
+) -> Int32[Array, "members *shape"]:
     """Draw ``count`` different numbers in ``[0, total)`` with equal inclusion probabilities.
 
     Systematic sampling (Madow 1949): equidistant numbers from a random start, ascending. They are not independent.
@@ -163,14 +168,17 @@ def systematic_sample(bits: UInt32[Array, "*shape"], total: Int32[Array, "*shape
       bits: one random word per sample.
       total: number of numbers to draw from, at most 2**16 and below ``2**31 / count``.
       count: size of the sample.
+      members: indices of the members of the sample to compute; ``None`` means all, and then ``count`` is not traced.
 
     Returns:
       The numbers on a new leading axis; if ``total <= count``, all of them, padded with -1.
     """
-    number = jnp.arange(count, dtype=jnp.int32).reshape(-1, *[1] * total.ndim)
+    members = jnp.arange(count, dtype=jnp.int32) if members is None else members
+    number = members.reshape(-1, *[1] * total.ndim)
     start = uniform_below(bits, jnp.maximum(total, 1).astype(jnp.uint32))
     start, total = start[None], total[None]
-    return jnp.where(total > count, (number * total + start) // count, jnp.where(number < total, number, -1))
+    drawn = jnp.where(total > count, (number * total + start) // count, number)
+    return jnp.where(number < jnp.minimum(total, count), drawn, -1)
 
 
 def hash32(bits: UInt32[Array, "*#shape"], number: Int32[Array, "*#shape"]) -> UInt32[Array, "..."]:

@@ -287,8 +287,9 @@ def check_hidden_information(game: Game[Any], functions: Any, history: History) 
 
 
 def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
-    """Check that ``sample_actions`` returns different legal actions, and that heuristics are finite and normalized."""
+    """Check ``sample_actions`` and ``nth_legal``, and that heuristics are finite and normalized."""
     size = 8
+    nth_legal = _compiled(jax.vmap(game.nth_legal, in_axes=(0, None)))
     choose = _compiled(jax.vmap(lambda state, key: game.sample_actions(state, key, size)))
     for index in sorted({0, max(0, len(history) - 4), len(history) - 1}):
         state, _ = history[index]
@@ -298,6 +299,11 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
             real = chosen[chosen >= 0]
             _require(len(set(real.tolist())) == len(real) == min(size, legal.sum()), "sample_actions repeats or omits actions")
             _require(np.all(legal[real]), "sample_actions returns illegal actions")
+        ranks = np.append(np.arange(mask.sum(axis=1).max(), dtype=np.int32), np.int32(-1))
+        for legal, ranked in zip(mask, np.asarray(nth_legal(state, ranks)), strict=True):
+            _require(ranked[-1] == -1, "nth_legal must return -1 for the rank -1")
+            found = np.sort(ranked[: legal.sum()])
+            _require(np.array_equal(found, np.flatnonzero(legal)), "nth_legal repeats or omits actions")
         logits = np.asarray(functions.heuristic_logits(state, actions))[np.asarray(actions) >= 0]
         _require(np.isfinite(logits).all(), "heuristic_logits of legal actions must be finite")
         value = np.asarray(functions.heuristic_value(state))

@@ -290,10 +290,19 @@ class Game(ABC, Generic[State]):
 
         Unlike ``sample_action``, it accepts states with deferred passes, see ``apply_deferred``.
         """
-        legal = self.legal_action_mask(state)
-        bits = random_words(key, 1)[0]
-        rank = systematic_sample(bits, jnp.sum(legal, dtype=jnp.int32), k)
-        return jnp.where(rank >= 0, jnp.searchsorted(jnp.cumsum(legal, dtype=jnp.int32), rank + 1), -1).astype(jnp.int32)
+        return self.nth_legal(state, systematic_sample(random_words(key, 1)[0], self.num_legal(state), k))
+
+    def nth_legal(self, state: State, ranks: Int32[Array, "k"]) -> Int32[Array, "k"]:
+        """Return the legal actions of the given ranks, in an order of the game; -1 for the rank -1.
+
+        Like ``sample_actions``, it accepts states with deferred passes.
+
+        Args:
+          state: a position.
+          ranks: -1, or from 0 and below ``num_legal``.
+        """
+        ends = jnp.cumsum(self.legal_action_mask(state), dtype=jnp.int32)
+        return jnp.where(ranks >= 0, jnp.searchsorted(ends, ranks + 1), -1).astype(jnp.int32)
 
     def apply_deferred(self, state: State, action: Action) -> State:
         """Like ``apply``, but forced passes are deferred: the player to move may be blocked. ``resolve_passes`` completes it.

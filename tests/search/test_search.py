@@ -432,6 +432,24 @@ def test_all_actions_are_candidates_if_they_fit() -> None:
         assert not np.asarray(candidates.num_truncated).any()
 
 
+@pytest.mark.parametrize(("node", "root"), [(4, 9), (5, 9), (9, 4), (3, 3)])
+def test_roots_have_a_pool_of_their_own(node: int, root: int) -> None:
+    """Pools of different sizes are scored in parts; the candidates are those of the pool alone."""
+
+    @partial(jax.jit, static_argnums=0)
+    def candidates(pools: tuple[int, ...], is_root: Any) -> Any:
+        def sample(state: Any, key: Any) -> Any:
+            return sample_candidates(game, state, logits, key, 3, pools[0], False, *pools[1:], is_root=is_root)
+
+        return jax.vmap(sample)(states, jax.random.split(jax.random.key(0), BATCH))
+
+    game = tilewe_jax.make("santorini", size=3)
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(1), BATCH))
+    logits = dense_logits(jnp.linspace(0, 1, game.num_actions))
+    for is_root, pool in ((False, node), (True, root)):
+        assert_same(candidates((node, root), is_root), candidates((pool,), False))
+
+
 def test_candidate_pool_is_a_uniform_sample() -> None:
     """Five of seven actions are scored; the mass of all actions is estimated as 7/5 of the mass of the pool."""
     logits, draws = 0.4 * jnp.arange(9.0), 4000

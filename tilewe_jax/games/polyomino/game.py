@@ -128,6 +128,9 @@ class PolyominoGame(Game[State]):
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         return rule_per_lane(rules.sample_several, self.config, count=k)(state, random_words(key, 1)[0])
 
+    def nth_legal(self, state: State, ranks: Int32[Array, "k"]) -> Int32[Array, "k"]:
+        return rule_per_lane(rules.nth_legal, self.config)(state, ranks)
+
     def current_player(self, state: State) -> Int32[Array, ""]:
         return self.config.owner(state.current_color)
 

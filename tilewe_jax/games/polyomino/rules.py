@@ -213,10 +213,15 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
     Returns:
       The actions, in no particular order; if at most ``count`` are legal, all of them, padded with -1 at the end.
     """
+    placements = jnp.sum(state.legal_counts, axis=0, dtype=jnp.int32)
+    total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
+    return nth_legal(config, state, systematic_sample(bits, total, count))
+
+
+def nth_legal(config: Config, state: State, rank: Int32[Array, "k lanes"]) -> Int32[Array, "k lanes"]:
+    """Return the legal actions of the given ranks, see ``nth_placement``; a pass follows the placements. -1 for the rank -1."""
     counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
     placements = sum(counts[1:], start=counts[0])
-    total = placements + ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
-    rank = systematic_sample(bits, total, count)
     placement = _nth_placement(config, counts, state, rank)
     action = jnp.where(rank < placements[None], placement, config.num_placements)
     return jnp.where(rank >= 0, action, -1)

@@ -139,8 +139,8 @@ class TriominosGame(Game[State]):
         (entries,) = jnp.nonzero(self.compact_mask(state), size=size, fill_value=self.num_compact)
         return jnp.take(self.compact_actions(state), entries, mode="fill", fill_value=-1)
 
-    def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
-        return rules.sample_actions(self.config, state, rules.legal_words(self.config, state), random_words(key, 1)[0], k)
+    def nth_legal(self, state: State, ranks: Int32[Array, "k"]) -> Int32[Array, "k"]:
+        return rules.nth_action(self.config, state, rules.legal_words(self.config, state), ranks)
 
     def heuristic_logits(self, state: State, actions: Int32[Array, "k"]) -> Float32[Array, "k"]:
         """Weighted sums of ``heuristics.LOGIT_FEATURES``."""

@@ -254,17 +254,14 @@ def action_of(
 
 def sample_action(config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""]) -> Action:
     """Draw one of the actions in ``words`` (see ``legal_words``) uniformly with 32 random bits; -1 if there is none."""
-    return sample_actions(config, state, words, bits, 1)[0]
+    return nth_action(config, state, words, systematic_sample(bits, jnp.sum(popcount(words), dtype=jnp.int32), 1))[0]
 
 
-def sample_actions(
-    config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""], count: int
-) -> Int32[Array, "count"]:
-    """Draw ``count`` different actions of ``words`` with 32 random bits; if there are fewer, return all of them, then -1."""
+def nth_action(config: Config, state: State, words: UInt32[Array, "legal_words"], rank: Int32[Array, "k"]) -> Int32[Array, "k"]:
+    """Return the actions of the given ranks in ``words``; -1 for the rank -1."""
     counts = popcount(words)
     # A product with a triangular matrix is faster than XLA's cumulative sum, which is quadratic on a CPU.
     ends = (np.tri(counts.shape[0], dtype=np.float32) @ counts.astype(jnp.float32)).astype(jnp.int32)
-    rank = systematic_sample(bits, ends[-1], count)
     is_before = ends[None] <= rank[:, None]
     word = jnp.sum(is_before, axis=1, dtype=jnp.int32)
     before = jnp.max(jnp.where(is_before, ends[None], 0), axis=1)

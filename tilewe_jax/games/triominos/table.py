@@ -86,10 +86,16 @@ def neighbourhood(config: Config, cell: Cell) -> list[Cell]:
     columns, rows = np.int16(config.columns), np.int16(config.rows)
     x, y = cell % columns, cell // columns
     down = faces_down(config, cell)
-    column_at = {dx: (x + np.int16(dx)) % columns for dx in range(-2, 3)}
-    above, below = (y + np.int16(-1)) % rows, (y + np.int16(1)) % rows
+    column_at = {dx: _wrapped(x + np.int16(dx), columns) for dx in range(-2, 3)}
+    above, below = _wrapped(y + np.int16(-1), rows), _wrapped(y + np.int16(1), rows)
     row_at = {-1: jnp.where(down, below, above), 0: y, 1: jnp.where(down, above, below)}
     return [row_at[dy] * columns + column_at[dx] for dx, dy in NEIGHBOURHOOD]
+
+
+def _wrapped(number: Int16[Array, "*shape"], size: np.int16) -> Int16[Array, "*shape"]:
+    """Return ``number % size`` for numbers from ``-size`` and below ``2 * size``, in fewer operations."""
+    number = jnp.where(number < 0, number + size, number)
+    return jnp.where(number >= size, number - size, number)
 
 
 def find(table: Table, cell: Cell) -> tuple[Numbers, Int16[Array, ""]]:
