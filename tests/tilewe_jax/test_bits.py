@@ -174,3 +174,23 @@ def test_pretty_shows_every_cell_of_random_boards(width: int, height: int, gap: 
 def test_pretty_rejects_invalid_boards(words: object, arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         bits.pretty(words, **arguments)
+
+
+def test_functions_of_lanes_are_traced_once_for_the_expected_number_of_lanes() -> None:
+    traced: list[int] = []
+
+    @lanes.per_lane
+    def total(numbers: jax.Array) -> jax.Array:
+        traced.append(numbers.shape[-1])
+        return jnp.sum(numbers, axis=0, dtype=jnp.int32)
+
+    def loop(numbers: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 2, lambda _, sums: sums + total(numbers), jnp.int32(0))
+
+    numbers = jnp.arange(12, dtype=jnp.int32).reshape(4, 3)
+    assert jax.jit(lanes.expecting_lanes(4, jax.vmap(loop)))(numbers).tolist() == [6, 24, 42, 60]
+    assert traced == [4]
+    # Without vmap, and with another number of lanes, the results are the same.
+    assert jax.jit(lanes.expecting_lanes(5, loop))(numbers[1]) == 24
+    assert jax.jit(lanes.expecting_lanes(5, jax.vmap(loop)))(numbers[:2]).tolist() == [6, 24]
+    assert set(traced) == {4, 5, 1, 2}

@@ -19,7 +19,7 @@ from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
 from tilewe_jax.game import Game, SharingPolicy
-from tilewe_jax.lanes import chunk_size, some_set, where_needed
+from tilewe_jax.lanes import chunk_size, expecting_lanes, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.search import memory
@@ -201,7 +201,7 @@ class Match:
                 batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
             )
             trees = jax.eval_shape(init, agent, play.state)
-            choose = partial(self._choose, decider.divisor, None)
+            choose = expecting_lanes(games_together(self.batch, decider.divisor), partial(self._choose, decider.divisor, None))
             deciding = agent, trees, number, number, play, ply, jnp.asarray(decider.indices)
             programs[program, "choose"] = Program("the search", choose, deciding, (1,), identity)
             programs[program, "advance"] = Program("the reuse of trees", advance, (agent, trees, number), (1,), identity)
@@ -209,8 +209,10 @@ class Match:
         settings = [(decider.indices.tolist(), decider.divisor) for decider in self._policies], self._num_random
         choosing = [decider.agent for decider in self._policies], play, ply, seating
         identity = self._identity(self._policies, settings)
-        programs["policies"] = Program("the policies", self._choose_policies, choosing, (), identity)
-        programs["move"] = Program("the moves", self._move, (play, number), (), self._identity())
+        lanes = min((chunk_size(self.batch, decider.divisor) for decider in self._policies), default=self.batch)
+        choose_policies, move = expecting_lanes(lanes, self._choose_policies), expecting_lanes(self.batch, self._move)
+        programs["policies"] = Program("the policies", choose_policies, choosing, (), identity)
+        programs["move"] = Program("the moves", move, (play, number), (), self._identity())
         identity = self._identity([], self._is_paired, self._openings.tolist())
         programs["start"] = Program("the start of games", self._start, (number, key), (), identity)
         programs["end"] = Program("the results", self._end, (play.state,), (), self._identity())
