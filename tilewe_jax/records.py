@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
-import numpy as np
-
 from tilewe_jax.host import HostGame
 from tilewe_jax.utils.files import open_input, parse_json, replacing
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tilewe_jax.game import Game
 
-# JAX is imported inside of functions, so that files can be read and shown without it.
+# JAX and NumPy are imported inside of functions, so that files can be read and shown without them.
 
 AnyGame = TypeVar("AnyGame", "Game[Any]", HostGame)
 
@@ -34,6 +34,8 @@ HEADER = ("format", "game", "options", "version", "seed")
 """Fields of the first line of a file."""
 VALUES = "values"
 """Further field of a game that training reads: the expected returns by seat before each action, or ``None`` for no values."""
+_TOLERANCE = 1e-5
+"""Largest difference between equal returns, which files round."""
 _FIELDS = ("deal", "actions", "scores", "returns", "players")
 
 
@@ -155,7 +157,7 @@ def _lines(path: str | Path, file: BinaryIO) -> Iterator[str]:
             raise RecordError(f"{path} is not a file of games: not UTF-8 text") from None
 
 
-def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterator[tuple[Sequence[Record], Any, np.ndarray]]:
+def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> "Iterator[tuple[Sequence[Record], Any, np.ndarray]]":
     """Split records into batches of one shape, so that replaying them compiles once.
 
     Args:
@@ -169,6 +171,7 @@ def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterato
     Raises ``ValueError`` for an invalid deal.
     """
     import jax
+    import numpy as np
 
     size = min(batch, len(records))
     starts: dict[str, Any] = {}
@@ -189,13 +192,13 @@ def batches(game: "Game[Any]", records: Sequence[Record], batch: int) -> Iterato
 class Positions(NamedTuple):
     """The positions before the actions of a batch of B records, N positions on the host, ordered by ply."""
 
-    record: np.ndarray
+    record: "np.ndarray"
     """Index of the record in the batch, ``int[N]``."""
-    ply: np.ndarray
+    ply: "np.ndarray"
     """Number of actions before the position, ``int[N]``."""
-    player: np.ndarray
+    player: "np.ndarray"
     """The player to move, ``int32[N]``."""
-    action: np.ndarray
+    action: "np.ndarray"
     """The action that was played, ``int32[N]``."""
     state: Any
     """The positions, ``[N, ...]``."""
@@ -215,6 +218,7 @@ def positions(game: "Game[Any]", records: Sequence[Record], batch: int = 64) -> 
     """
     import jax
     import jax.numpy as jnp
+    import numpy as np
 
     @jax.jit
     def run(state: Any, actions: jax.Array) -> tuple[Any, tuple[Any, jax.Array]]:
@@ -249,6 +253,7 @@ def replay(
     """
     import jax
     import jax.numpy as jnp
+    import numpy as np
 
     from tilewe_jax.utils.loops import scan
 
@@ -273,21 +278,21 @@ def replay(
                 reason = "comes after the end of the game" if late[index] else "is not legal"
                 verdicts.append(f"action {ply + 1}, {record.actions[ply]}, {reason}")
             else:
-                verdicts.append(_verdict(record, bool(over[index]), scores[index], returns[index]))
+                verdicts.append(_verdict(record, bool(over[index]), scores[index].tolist(), returns[index].tolist()))
         follow(len(verdicts))
     return verdicts
 
 
-def _verdict(record: Record, over: bool, scores: np.ndarray, returns: np.ndarray) -> str | None:
+def _verdict(record: Record, over: bool, scores: list[int], returns: list[float]) -> str | None:
     """The error in the result of a record with legal actions, or ``None``."""
     if not record.is_finished:
         return f"the game is over after {len(record.actions)} actions, but the result is missing" if over else None
     if not over:
         return f"the game is not over after {len(record.actions)} actions"
-    if tuple(scores.tolist()) != record.scores:
-        return f"the scores must be {scores.tolist()}, got {list(record.scores)}"
-    if not np.allclose(returns, record.returns, atol=1e-6):
-        return f"the returns must be {returns.tolist()}, got {list(record.returns)}"
+    if tuple(scores) != record.scores:
+        return f"the scores must be {scores}, got {list(record.scores)}"
+    if any(abs(value - recorded) > _TOLERANCE for value, recorded in zip(returns, record.returns, strict=True)):
+        return f"the returns must be {returns}, got {list(record.returns)}"
     return None
 
 

@@ -84,7 +84,8 @@ class Serve(Trust):
         from tilewe_jax.web.limits import Limits
         from tilewe_jax.web.live import Live
         from tilewe_jax.web.sockets import fitted, server_config
-        from tilewe_jax.web.store import Store, StoreError
+        from tilewe_jax.web.store import Store
+        from tilewe_jax.web.stored import StoreError
 
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         agents = offered_agents(self.agents) if self.engines else {}

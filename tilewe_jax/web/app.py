@@ -22,14 +22,16 @@ from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog, games_script
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
-from tilewe_jax.web.limits import Buckets, Guard, Limits
+from tilewe_jax.web.guard import Guard
+from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection, Room
 from tilewe_jax.web.rooms import MAX_IDS, Rooms
 from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
-from tilewe_jax.web.store import DamagedError, Store, StoreError
+from tilewe_jax.web.store import Store
+from tilewe_jax.web.stored import DamagedError, StoreError
 
 log = logging.getLogger("tilewe_jax.web")
 

@@ -10,16 +10,15 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tilewe_jax.interop.analysis import block_size
 from tilewe_jax.utils import processes
+from tilewe_jax.web.questions import EngineError, Question, State, UnavailableError
 
 log = logging.getLogger("tilewe_jax.web")
-
-State = Literal["off", "starting", "ready", "failed"]
 
 NICENESS = 5
 """Niceness of engine processes: they yield to the server and to interactive programs."""
@@ -32,57 +31,6 @@ MAX_WAITING = 1024
 MAX_FAILED_STARTS = 3
 """Number of consecutive failed starts after which questions are refused until a start succeeds."""
 _LAST_LINES = 20
-
-
-class EngineError(Exception):
-    """A question without an answer; the message is the reason."""
-
-
-class UnavailableError(EngineError):
-    """No engine is available now; the question may be asked again later."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """A position to search."""
-
-    game: str
-    options: Mapping[str, Any]
-    deal: Any
-    actions: Sequence[int]
-    agent: str
-    max_seconds: float | None = None
-    """Time limit, for agents that support one."""
-    num_simulations: int | None = None
-    """Overrides the number of simulations of the agent."""
-    seed: int = 0
-    """Random seed of the agent."""
-    max_candidates: int = 10
-    is_analysis: bool = False
-    """Whether the question is an analysis or a hint, and no game waits for its answer."""
-
-    @property
-    def key(self) -> str:
-        """Identifies the compiled search: positions with equal keys are searched in one batch."""
-        return json.dumps([self.game, dict(self.options), self._settings], sort_keys=True)
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        settings = {"max_seconds": self.max_seconds, "num_simulations": self.num_simulations}
-        return {"agent": self.agent, **{name: value for name, value in settings.items() if value is not None}}
-
-    def request(self, request_id: int) -> dict[str, Any]:
-        """Return the request for ``tilewe-jax analyze``."""
-        return {
-            "id": request_id,
-            "game": self.game,
-            "options": dict(self.options),
-            "deal": self.deal,
-            "moves": list(self.actions),
-            "agent": self._settings,
-            "seed": self.seed,
-            "max_candidates": self.max_candidates,
-        }
 
 
 @contextlib.asynccontextmanager

@@ -24,7 +24,7 @@ from tilewe_jax.web.forms import fits
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.session import RefusedError, Session, Setup, started
-from tilewe_jax.web.store import DamagedError, StoreError
+from tilewe_jax.web.stored import DamagedError, StoreError
 
 log = logging.getLogger("tilewe_jax.web")
 

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilewe_jax.host import HostGame, HostPosition
-from tilewe_jax.web.engines import EngineError, UnavailableError
 from tilewe_jax.web.limits import Limits
+from tilewe_jax.web.questions import EngineError, UnavailableError
 from tilewe_jax.web.session import RefusedError, Seat, Session
-from tilewe_jax.web.store import StoreError
+from tilewe_jax.web.stored import StoreError
 
 if TYPE_CHECKING:
     from tilewe_jax.web.rooms import Rooms

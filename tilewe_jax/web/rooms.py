@@ -10,12 +10,12 @@ from typing import Any
 
 from tilewe_jax.host_games import OFFERS
 from tilewe_jax.web.catalog import Agent, make_game, new_deal
-from tilewe_jax.web.engines import EngineError, EnginePool, Question, UnavailableError
 from tilewe_jax.web.forms import NUMBER, fits
 from tilewe_jax.web.limits import Limits
+from tilewe_jax.web.questions import EngineError, Engines, Question, UnavailableError
 from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
-from tilewe_jax.web.store import DamagedError, Store, StoredGame, StoreError, json_object
+from tilewe_jax.web.stored import DamagedError, Storage, StoredGame, StoreError, json_object
 from tilewe_jax.web.turns import Turns
 
 log = logging.getLogger("tilewe_jax.web")
@@ -56,8 +56,8 @@ class Rooms:
 
     def __init__(
         self,
-        store: Store,
-        engines: EnginePool | None,
+        store: Storage,
+        engines: Engines | None,
         agents: Mapping[str, Sequence[Agent]],
         analysis_agents: Mapping[str, str],
         limits: Limits,

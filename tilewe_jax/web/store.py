@@ -6,7 +6,6 @@ games share the cost of a commit.
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import queue
@@ -17,11 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewe_jax.utils.files import parse_json
+from tilewe_jax.web.stored import DamagedError, ListedGame, StoredGame, StoredMove, StoreError, json_object
 
 if sys.platform == "win32":
     import msvcrt
@@ -61,33 +59,7 @@ _MAX_DAMAGED = 1_000
 """Maximum number of damaged rows that are logged."""
 
 
-class StoreError(Exception):
-    """The database cannot be used; the message is one line."""
-
-
-class DamagedError(StoreError):
-    """A row of the database is damaged. It stays in the file, and other rows remain usable."""
-
-
-StoredMove = tuple[int, str | None]
-"""Action of a move, and a JSON text with more about it."""
-
-
-@dataclass(frozen=True)
-class StoredGame:
-    """A game in the database."""
-
-    created: float
-    """Seconds since 1970."""
-    setup: dict[str, Any]
-    state: dict[str, Any]
-    moves: tuple[StoredMove, ...]
-
-
 _Task = tuple[Callable[[sqlite3.Connection], Any], "Future[None]"]
-
-ListedGame = tuple[str, dict[str, Any], dict[str, Any], int]
-"""Id, setup, state and number of moves of a game."""
 
 
 class Store:
@@ -377,17 +349,6 @@ def _text(content: bytes) -> str | bytes:
         return content.decode()
     except UnicodeDecodeError:
         return content
-
-
-def json_object(text: Any) -> dict[str, Any]:
-    """Return a JSON object from the database. Raises ``ValueError``."""
-    if not isinstance(text, str):
-        raise ValueError("it is not text")
-    value = parse_json(text)
-    if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")
-    json.dumps(value, allow_nan=False)  # raises ``ValueError`` for infinite numbers, which cannot be sent
-    return value
 
 
 def _lock_byte(descriptor: int) -> None:

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewe_jax.web.engines import EnginePool, Question
 from tilewe_jax.web.limits import Buckets, Limits
+from tilewe_jax.web.questions import Engines, Question
 
 _POLL_SECONDS = 0.5
 _IDLE_POLLS = 10
@@ -44,7 +44,7 @@ class Turns:
       limits: the limits.
     """
 
-    def __init__(self, engines: EnginePool, limits: Limits) -> None:
+    def __init__(self, engines: Engines, limits: Limits) -> None:
         self._engines, self._limits = engines, limits
         self._shares: dict[str, _Share] = {}
         self._compilations = Buckets(limits.compilation_rate, limits.compilation_burst)

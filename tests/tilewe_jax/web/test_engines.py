@@ -15,9 +15,10 @@ import pytest
 from tests.tilewe_jax.web.support import AGENTS, engine, joined, legal, new_game, serving
 from tilewe_jax.web import turns
 from tilewe_jax.web.catalog import Agent
-from tilewe_jax.web.engines import EnginePool, Question
+from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.live import Live
+from tilewe_jax.web.questions import Question
 from tilewe_jax.web.turns import Turns
 
 ENGINE = {"kind": "engine", "agent": "level:1"}

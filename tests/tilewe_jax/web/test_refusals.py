@@ -15,7 +15,8 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.tilewe_jax.web.support import GENEROUS, joined, legal, new_game, play_out, serving
-from tilewe_jax.web.limits import SECURITY_HEADERS, Limits, TokenBucket, allows_host, allows_origin
+from tilewe_jax.web.guard import SECURITY_HEADERS, allows_host, allows_origin
+from tilewe_jax.web.limits import Limits, TokenBucket
 from tilewe_jax.web.messages import Client, converse
 from tilewe_jax.web.room import Connection
 

@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.tilewe_jax.web.support import Player, new_game, serving
-from tilewe_jax.web.store import Store, StoreError
+from tilewe_jax.web.store import Store
+from tilewe_jax.web.stored import StoreError
 
 JUNK: list[Any] = ["", "[]", "{}", "NaN", '{"over": 1e999}', "[" * 3000, b"\xff\xfe", 7]
 COLUMNS = ["games.setup", "games.state", "games.created", "games.id", "moves.action", "moves.number", "moves.note"]
@@ -112,7 +113,7 @@ def test_a_damaged_study(tmp_path: Path) -> None:
 def other_process(path: Path | str, folder: Path) -> str:
     """Open a store in another process; return its output."""
     code = (
-        "import sys; from tilewe_jax.web.store import Store, StoreError\n"
+        "import sys; from tilewe_jax.web.store import Store; from tilewe_jax.web.stored import StoreError\n"
         "try: Store(sys.argv[1]).close(); print('open')\nexcept StoreError as error: print(error)"
     )
     command = [sys.executable, "-c", code, str(path)]

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.draw.theme import COLORS
@@ -238,15 +236,15 @@ def _position_of_deal(config: Config, deal: Any) -> PolyominoPosition:
 def position_of_state(config: Config, state: "State") -> Position:
     """Convert a state without deferred passes to a position with an empty history."""
 
-    def mask(packed: np.ndarray) -> int:
-        flags = np.unpackbits(packed.view(np.uint8), bitorder="little")[: config.cells]
-        return geometry(config.size).mask((int(i) % config.size, int(i) // config.size) for i in np.flatnonzero(flags))
+    def mask(words: list[int]) -> int:
+        packed = sum(word << 32 * index for index, word in enumerate(words))
+        return geometry(config.size).mask((cell % config.size, cell // config.size) for cell in bits(packed))
 
     return Position.of(
         config,
-        [mask(packed) for packed in np.asarray(state.occupied)],
-        np.asarray(state.hands).tolist(),
-        sum(1 << color for color in np.flatnonzero(np.asarray(state.out)).tolist()),
-        np.asarray(state.monomino_last).tolist(),
+        [mask(words) for words in state.occupied.tolist()],
+        state.hands.tolist(),
+        sum(1 << color for color, is_out in enumerate(state.out.tolist()) if is_out),
+        state.monomino_last.tolist(),
         int(state.current_color),
     )

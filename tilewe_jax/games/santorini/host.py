@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
@@ -17,6 +14,10 @@ from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES
 from tilewe_jax.games.santorini.drawing import DRAWING
 from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_legal, require_no_deal
 from tilewe_jax.utils.checks import action_id, out_of_range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 register("santorini", DRAWING)
 
@@ -133,6 +134,8 @@ class SantoriniBoard:
 
         Raises ``ValueError`` for an invalid position.
         """
+        import numpy as np
+
         array = np.asarray(array)
         if array.ndim != 3 or array.shape[0] != 2 or array.shape[1] != array.shape[2]:
             raise ValueError(f"a board must have shape (2, n, n), pieces and heights, got {array.shape}")
@@ -149,8 +152,10 @@ class SantoriniBoard:
             workers.append(cells[0] if cells else None)
         return cls(tuple(map(tuple, heights.tolist())), (workers[0], workers[1], workers[2], workers[3]), player)
 
-    def to_array(self) -> NDArray[np.int8]:
+    def to_array(self) -> "NDArray[np.int8]":
         """The inverse of ``from_array``, ``int8[2, n, n]``."""
+        import numpy as np
+
         pieces = np.zeros_like(self.heights, np.int8)
         for piece, cell in self._placed().items():
             pieces[cell] = piece
