@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import exp
 from operator import index
 from random import Random
 from typing import Any, Protocol, runtime_checkable
@@ -84,6 +85,14 @@ def shared_win(scores: Sequence[float]) -> tuple[float, ...]:
     return tuple(best / sum(is_best) for best in is_best)
 
 
+def softmax(logits: Sequence[float]) -> list[float]:
+    """Return probabilities proportional to the exponentials of logits."""
+    largest = max(logits)
+    weights = [exp(logit - largest) for logit in logits]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
 def _shared_win(position: HostPosition) -> tuple[float, ...]:
     return shared_win(position.scores())
 
@@ -104,6 +113,19 @@ class Rounds:
     """``first(position)``: the table at the start of a game."""
     after: Callable[[Table, Any, int, Any], Table]
     """``after(table, position, action, next_position)``: the table after an action."""
+
+
+@dataclass(frozen=True)
+class Heuristics:
+    """Heuristics of a game in plain Python, for players that decide on the host, see ``tilewe_jax.agents.plain``."""
+
+    logits: Callable[[Any, Sequence[int]], list[float]]
+    """``logits(position, actions)``: logits of legal actions, a policy without lookahead."""
+    value: Callable[[Any], Sequence[float]]
+    """``value(position)``: expected outcome by seat of a position that is not terminal."""
+    determinize: Callable[[Any, Random], Any] | None = None
+    """``determinize(position, chance)``: the position with the information that is hidden from the player to move drawn at
+    random; ``None`` for a game without hidden information."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +183,8 @@ class Offer:
     """Factory of the settings from the options; for a game without a plain-Python form, factory of the game."""
     host_game: Callable[[Any], HostGame] | None = None
     """Factory of the plain-Python form from the settings; ``None`` for a game that only runs on the device."""
+    heuristics: Heuristics | None = None
+    """Heuristics in plain Python; ``None`` for a game without any."""
 
     @property
     def about(self) -> list[str]:

@@ -33,6 +33,7 @@ COMMANDS = {
     "value-test": "values:ValueTest",
     "play": "play:Play",
     "serve": "serve:Serve",
+    "site": "site:Site",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
     "bench play": "bench:Play",

@@ -25,13 +25,14 @@ from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, r
 from tilewe_jax.web.guard import Guard
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
-from tilewe_jax.web.messages import Client, converse
-from tilewe_jax.web.room import Connection, Room
-from tilewe_jax.web.rooms import MAX_IDS, Rooms
+from tilewe_jax.web.messages import first_of, serve
+from tilewe_jax.web.requests import ANIMATIONS, THEMES, choice_of, ids_of, integer_of, refusal_of
+from tilewe_jax.web.room import Room
+from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
 from tilewe_jax.web.store import Store
-from tilewe_jax.web.stored import DamagedError, StoreError
+from tilewe_jax.web.stored import StoreError
 
 log = logging.getLogger("tilewe_jax.web")
 
@@ -41,8 +42,6 @@ RENDER_STATIC = Path(__file__).parents[1] / "draw" / "static"
 LOCAL_NAMES = ("localhost",)
 MAX_ANIMATIONS = 8
 """Maximum number of waiting animations; one is drawn at a time, which takes seconds."""
-THEMES = ("light", "dark")
-ANIMATIONS = ("gif", "svg")
 _NO_CACHE = {"cache-control": "no-cache"}
 """Browsers ask whether a file has changed, so that no old script runs with a new server."""
 
@@ -171,12 +170,7 @@ class Server:
 
     async def list_games(self, request: Request) -> Response:
         """The games of the lobby, or the games with the ids in the query."""
-        if "ids" not in request.query_params:
-            return JSONResponse(await self.rooms.listed())
-        ids = [each for each in request.query_params["ids"].split(",") if each]
-        if len(ids) > MAX_IDS:
-            raise RefusedError(f"ids must name at most {MAX_IDS} games, got {len(ids):,}", "ids")
-        return JSONResponse(await self.rooms.listed(ids))
+        return JSONResponse(await self.rooms.listed(ids_of(request.query_params)))
 
     async def game(self, request: Request) -> Response:
         """The state of a game for a spectator."""
@@ -198,7 +192,7 @@ class Server:
 
     async def record(self, request: Request) -> Response:
         """A game as a file."""
-        form = choice_of(request, "format", FORMATS)
+        form = choice_of(request.query_params, "format", FORMATS)
         room = await self._room(request)
         async with self._replaying:
             text = await asyncio.to_thread(record_of, room.session, form)
@@ -213,15 +207,15 @@ class Server:
     async def picture(self, request: Request) -> Response:
         """A position of a game as SVG."""
         session = (await self._room(request)).session
-        number = integer_of(request, "move", 0, len(session.moves), len(session.moves))
-        theme = choice_of(request, "theme", THEMES)
+        number = integer_of(request.query_params, "move", 0, len(session.moves), len(session.moves))
+        theme = choice_of(request.query_params, "theme", THEMES)
         async with self._replaying:
             picture = await asyncio.to_thread(picture_of, session, number, theme)
         return Response(picture, media_type="image/svg+xml")
 
     async def animation(self, request: Request) -> Response:
         """A game as an animation."""
-        form, theme = choice_of(request, "format", ANIMATIONS), choice_of(request, "theme", THEMES)
+        form, theme = choice_of(request.query_params, "format", ANIMATIONS), choice_of(request.query_params, "theme", THEMES)
         room = await self._room(request)
         if self._num_animations >= MAX_ANIMATIONS:
             raise RefusedError("too many animations are being drawn; try again in a minute", status=503)
@@ -241,7 +235,7 @@ class Server:
 
     async def study(self, request: Request) -> Response:
         """A game of a study for ``<tilewe-game>``."""
-        number = integer_of(request, "number", 1, 1 << 20, 1)
+        number = integer_of(request.query_params, "number", 1, 1 << 20, 1)
         return Text(await self.studies.replay(request.path_params["id"], number))
 
     async def study_analysis(self, request: Request) -> Response:
@@ -257,7 +251,7 @@ class Server:
 
     async def run_metrics(self, request: Request) -> Response:
         """The metrics of a training run."""
-        after = integer_of(request, "after", 0, 1 << 30, 0)
+        after = integer_of(request.query_params, "after", 0, 1 << 30, 0)
         return Text(await self.runs.metrics(request.path_params["name"], after))
 
     async def run_games(self, request: Request) -> Response:
@@ -301,24 +295,17 @@ class Server:
             while (await websocket.receive())["type"] != "websocket.disconnect":
                 pass
 
-        await _first_of(self.live.watch(websocket.send_text, self.limits.send_seconds), receive())
+        await first_of(self.live.watch(websocket.send_text, self.limits.send_seconds), receive())
 
     async def _talk(self, websocket: WebSocket, address: str) -> None:
-        room = await self.rooms.get(websocket.path_params["id"])
-        connection = Connection(websocket.send_text, address, self.limits)
-        client = Client(self.rooms, room, connection, self.analyses)
-
         async def receive() -> str | bytes | None:
             message = await websocket.receive()
             if message["type"] == "websocket.disconnect":
                 raise EOFError
             return message.get("text") if message.get("text") is not None else message.get("bytes")
 
-        try:
-            errors = await _first_of(converse(receive, client), connection.run(room))
-        finally:
-            room.leave(connection)
-        for error in errors:
+        send = websocket.send_text
+        for error in await serve(self.rooms, websocket.path_params["id"], address, self.analyses, receive, send):
             if isinstance(error, RefusedError | StoreError):
                 raise error
             # If the client leaves during a message, sending raises WebSocketDisconnect, or a RuntimeError of Starlette.
@@ -327,18 +314,6 @@ class Server:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(self.limits.send_seconds):
                 await websocket.close(1013)  # the client read too slowly or asked too much; it may reconnect
-
-
-async def _first_of(*coroutines: Awaitable[None]) -> list[BaseException]:
-    """Run coroutines until the first one ends, cancel the others, and return the errors."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-    return [error for task in tasks if not task.cancelled() and (error := task.exception())]
 
 
 @contextlib.contextmanager
@@ -360,32 +335,6 @@ def _attachment(room: Room, form: str) -> dict[str, str]:
 def address_of(connection: Request | WebSocket) -> str:
     """Return the address of a client."""
     return connection.client.host if connection.client else ""
-
-
-def refusal_of(error: RefusedError | StoreError) -> RefusedError:
-    """Return the refusal that tells a client about an error."""
-    if isinstance(error, RefusedError):
-        return error
-    if isinstance(error, DamagedError):
-        return RefusedError(str(error), status=409)
-    log.error("%s", error)
-    return RefusedError("the server cannot read its database; try again later", status=503)
-
-
-def integer_of(request: Request, name: str, low: int, high: int, default: int) -> int:
-    """Return an integer in the query of a request. Raises ``RefusedError``."""
-    text = request.query_params.get(name, str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) < 12 and low <= int(text) <= high):
-        raise RefusedError(f"{name} must be an integer from {low} to {high}", name)
-    return int(text)
-
-
-def choice_of(request: Request, name: str, choices: Sequence[str]) -> str:
-    """Return a word in the query of a request, by default the first choice. Raises ``RefusedError``."""
-    word = request.query_params.get(name, choices[0])
-    if word not in choices:
-        raise RefusedError(f"{name} must be one of {', '.join(choices)}", name)
-    return word
 
 
 async def _error(request: Request, error: Exception) -> Response:

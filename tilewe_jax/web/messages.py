@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from tilewe_jax.utils.files import parse_json
@@ -229,3 +229,41 @@ async def converse(
     await client.join(read_message(first, client.limits))
     while await client.handle(await receive()):
         await client.connection.has_room()  # messages are read only as fast as the client reads the answers
+
+
+async def serve(
+    rooms: Rooms,
+    game_id: str,
+    address: str,
+    analyses: Buckets,
+    receive: Callable[[], Coroutine[Any, Any, str | bytes | None]],
+    send: Callable[[str], Awaitable[None]],
+) -> list[BaseException]:
+    """Serve a client of a game until it leaves or fails; return the errors. Raises ``RefusedError`` for an unknown game.
+
+    Args:
+      rooms: all games.
+      game_id: id of the game.
+      address: address of the client.
+      analyses: limits of the analyses by address.
+      receive: returns the next frame; raises ``EOFError`` when the client is gone.
+      send: sends a text.
+    """
+    room = await rooms.get(game_id)
+    connection = Connection(send, address, rooms.limits)
+    try:
+        return await first_of(converse(receive, Client(rooms, room, connection, analyses)), connection.run(room))
+    finally:
+        room.leave(connection)
+
+
+async def first_of(*coroutines: Awaitable[None]) -> list[BaseException]:
+    """Run coroutines until the first one ends, cancel the others, and return the errors."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    return [error for task in tasks if not task.cancelled() and (error := task.exception())]

@@ -19,6 +19,7 @@ from tilewe_jax.games.polyomino import rules
 from tilewe_jax.games.polyomino.boards import Board, columns, neighbours, pick, planes, window, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
+from tilewe_jax.games.polyomino.host_heuristics import AREA_STEPS, PASS_LOGIT, POINTS_PER_LOGIT
 from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
@@ -81,10 +82,6 @@ class PerceptronWeights(NamedTuple):
 
 WEIGHT_NAMES = (*Features._fields, *PIECE_NAMES)
 """Names of the weights: the features, then the pieces."""
-_PASS_LOGIT = -20.0
-_POINTS_PER_LOGIT = 8.0
-"""Lead in points that counts as one logit of the outcome."""
-_AREA_STEPS = 3
 
 
 class _Boards(NamedTuple):
@@ -99,7 +96,7 @@ class _Boards(NamedTuple):
     two_free: Board
     three_free: Board
     old_area: Board
-    """Cells at most ``_AREA_STEPS`` king moves from an open corner of the mover."""
+    """Cells at most ``AREA_STEPS`` king moves from an open corner of the mover."""
     opponent_corners: Board
     """Open corners of opponents."""
     beside_opponent_corners: Board
@@ -170,7 +167,7 @@ def perceptron_logits(
     units = jnp.concatenate([weights.linear[:, None], hidden], axis=1)  # the logit of the linear part, and the hidden units
     linear, *rest = jnp.moveaxis(jnp.einsum("ful,lfk->luk", units, features), 1, 0)
     logits = linear + sum(jax.nn.relu(unit) * out[:, None] for unit, out in zip(rest, weights.out, strict=True))
-    return jnp.where(config.is_placement(actions), logits.T, _PASS_LOGIT)
+    return jnp.where(config.is_placement(actions), logits.T, PASS_LOGIT)
 
 
 def _weighted_sum(
@@ -198,7 +195,7 @@ def _weighted_sum(
     placement = jnp.clip(actions, 0, config.num_placements - 1)
     operands = _operands(config, state, placement)
     logits = materialize(weighted_sum, argument, by_feature, placement, *operands)
-    return jnp.where(config.is_placement(actions), logits, _PASS_LOGIT)
+    return jnp.where(config.is_placement(actions), logits, PASS_LOGIT)
 
 
 def heuristic_features(config: Config, state: State, actions: Int32[Array, "k lanes"]) -> Float32[Array, "k two_weights lanes"]:
@@ -218,7 +215,7 @@ def heuristic_features(config: Config, state: State, actions: Int32[Array, "k la
 
 def heuristic_value(scores: Int32[Array, "players"]) -> Float32[Array, "players"]:
     """Estimate the outcome by seat: the softmax of the scores of one game."""
-    return jax.nn.softmax(scores.astype(jnp.float32) / _POINTS_PER_LOGIT)
+    return jax.nn.softmax(scores.astype(jnp.float32) / POINTS_PER_LOGIT)
 
 
 def _phase(config: Config, state: State) -> Float32[Array, "lanes"]:
@@ -308,7 +305,7 @@ def _boards(config: Config, state: State) -> _Boards:
     one_free, two_free, three_free = materialize(partial(_free_neighbours, config), free)
     near_corners = materialize(lambda *boards: beside(boards[0]) | boards[0] | boards[1], beside_corners, opponent_corners)
     old_area = free & corners
-    for _ in range(_AREA_STEPS):
+    for _ in range(AREA_STEPS):
         old_area = materialize(king_moves, old_area)
     return _Boards(
         free=free,

@@ -3,8 +3,9 @@
 from typing import Any
 
 from tilewe_jax.games.polyomino.config import MAX_SIZE, MIN_SIZE, VARIANTS
+from tilewe_jax.games.polyomino.host_heuristics import heuristic_logits, heuristic_value
 from tilewe_jax.games.polyomino.position import host_game
-from tilewe_jax.host import Offer
+from tilewe_jax.host import Heuristics, Offer
 
 _SIDE = {"range": [MIN_SIZE, MAX_SIZE]}
 _TOUCH = (
@@ -17,7 +18,17 @@ _BONUS = "Every cell that you cover is a point; placing all pieces gives 15 more
 
 
 def _offer(name: str, seats: tuple[int, int], title: str, tagline: str, /, *rules: str, **options: Any) -> Offer:
-    return Offer(title, seats, tagline, rules, _NOTATION, {**options, "size": _SIDE}, False, VARIANTS[name], host_game)
+    return Offer(
+        title,
+        seats,
+        tagline,
+        rules,
+        _NOTATION,
+        {**options, "size": _SIDE},
+        settings=VARIANTS[name],
+        host_game=host_game,
+        heuristics=Heuristics(heuristic_logits, heuristic_value),
+    )
 
 
 OFFERS = {

@@ -16,6 +16,7 @@ from tilewe_jax.bits import popcount, popcount_sum
 from tilewe_jax.games.santorini import rules
 from tilewe_jax.games.santorini.bitboard import CENTRE, WINDOW, Bitboard, BitIndex, full_board, singleton, window
 from tilewe_jax.games.santorini.config import DIRECTIONS, Config
+from tilewe_jax.games.santorini.host_heuristics import LEVEL, LOGIT_WEIGHTS, MAX_LOGIT, MEAN_TURNS, THREAT, TURN
 from tilewe_jax.games.santorini.rules import State
 
 
@@ -68,32 +69,7 @@ LOGIT_FEATURES = (
     "replies",  # legal turns of the opponent, in tens
 )
 """Features of an action for its logit, computed from the position after it; "own" is the player who has just acted."""
-LOGIT_WEIGHTS = {
-    "wins": 5.28,
-    "loses": -8.13,
-    "own_on_1": 2.61,
-    "own_on_2": 2.61,
-    "own_near_0": 0.03,
-    "own_near_1": 0.44,
-    "own_near_2": 1.43,
-    "own_near_3": 1.41,
-    "own_steps_up": 0.32,
-    "own_threats": 2.88,
-    "opponent_near_0": 1.29,
-    "opponent_near_1": 0.13,
-    "opponent_near_2": -1.76,
-    "opponent_near_3": -2.7,
-    "opponent_steps_up": -0.76,
-    "replies": -2.68,
-}
-"""Weights learned and printed by ``experiments.heuristics``; not to be edited by hand."""
-_MAX_LOGIT = 8.0
 _NEIGHBOURS = np.uint32(sum(1 << CENTRE + WINDOW * row + column for row, column in DIRECTIONS))
-
-
-_THREAT, _LEVEL, _TURN = -1.2, 0.5, 0.012
-"""Logits of winning for a threat of the opponent, a level, and a legal turn."""
-_MEAN_TURNS = 40
 
 
 def heuristic_logits(config: Config, state: State, action: Int32[Array, "*lanes"]) -> Float32[Array, "*lanes"]:
@@ -139,10 +115,10 @@ def heuristic_value(config: Config, state: State) -> Float32[Array, "2"]:
     swapped = state.workers[2:] + state.workers[:2]
     opponent_to_move = rules.make_state(config, state.levels, swapped, 1 - state.current_player)
     own, opponent = (_height_under(config, state, workers) for workers in (state.workers[:2], state.workers[2:]))
-    mobility = popcount_sum([*state.turns]) - _MEAN_TURNS
-    logit = _LEVEL * (own - opponent).astype(jnp.float32) + _TURN * mobility.astype(jnp.float32)
-    logit = logit + jnp.where(_can_climb(config, opponent_to_move), _THREAT, 0.0)
-    logit = jnp.where(_can_climb(config, state), _MAX_LOGIT, logit)
+    mobility = popcount_sum([*state.turns]) - MEAN_TURNS
+    logit = LEVEL * (own - opponent).astype(jnp.float32) + TURN * mobility.astype(jnp.float32)
+    logit = logit + jnp.where(_can_climb(config, opponent_to_move), THREAT, 0.0)
+    logit = jnp.where(_can_climb(config, state), MAX_LOGIT, logit)
     logit = jnp.where(rules.is_terminal(config, state), -jnp.inf, logit)
     outcome = jax.nn.sigmoid(logit)
     return jnp.where(jnp.arange(2, dtype=jnp.int32) == state.current_player, outcome, 1 - outcome)

@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewe_jax.draw.pictures import draw, register
@@ -189,7 +189,7 @@ class SantoriniBoard:
 
     def after(self, action: int) -> "SantoriniBoard":
         """The position after an action. Raises ``IllegalActionError``."""
-        return self.push(self.move(action))
+        return self._made(self.move(action))
 
     # ---- Moves
 
@@ -219,14 +219,18 @@ class SantoriniBoard:
             return tuple(Place(cell) for cell, _ in self._cells() if cell not in self.workers)
         if self._opponent_has_climbed:
             return ()
-        return tuple(
-            Turn(start, to, build)
-            for start in self._own_workers
-            for to in self._neighbours(start)
-            if self._rule_against_moving(start, to) is None
-            for build in self._neighbours(to)
-            if self._rule_against_building(start, to, build) is None
-        )
+        # The rules of ``_rule_against_moving`` and ``_rule_against_building`` without sentences, which searches need fast.
+        heights, neighbours_of, workers = self.heights, _neighbours(self.size), set(self.workers)
+        turns = []
+        for start in self._own_workers:
+            reach = min(heights[start[0]][start[1]] + 1, DOME - 1)
+            others = workers - {start}
+            for to in neighbours_of[start]:
+                if heights[to[0]][to[1]] <= reach and to not in workers:
+                    for build in neighbours_of[to]:
+                        if heights[build[0]][build[1]] < DOME and build not in others:
+                            turns.append(Turn(start, to, build))
+        return tuple(turns)
 
     def push(self, move: Move | Sequence[Cell] | str) -> "SantoriniBoard":
         """The position after a move.
@@ -236,14 +240,22 @@ class SantoriniBoard:
 
         Raises ``IllegalActionError``.
         """
-        move = self.check(move)
-        workers, heights = list(self.workers), [list(row) for row in self.heights]
+        return self._made(self.check(move))
+
+    def _made(self, move: Move) -> "SantoriniBoard":
+        """The position after a legal move, which needs no validation."""
+        workers, heights = list(self.workers), self.heights
         if isinstance(move, Place):
             workers[PIECES.index(PLACING_ORDER[4 - workers.count(None)])] = move.cell
         else:
             workers[workers.index(move.start)] = move.to
-            heights[move.build[0]][move.build[1]] += 1
-        return SantoriniBoard(tuple(map(tuple, heights)), (workers[0], workers[1], workers[2], workers[3]), -self.player)
+            row, column = move.build
+            built = (*heights[row][:column], heights[row][column] + 1, *heights[row][column + 1 :])
+            heights = (*heights[:row], built, *heights[row + 1 :])
+        after = object.__new__(SantoriniBoard)
+        for name, value in (("heights", heights), ("workers", tuple(workers)), ("player", -self.player)):
+            object.__setattr__(after, name, value)
+        return after
 
     def check(self, move: Move | Sequence[Cell] | str) -> Move:
         """Convert a legal move in any form that ``push`` accepts to a ``Turn`` or ``Place``. Raises ``IllegalActionError``."""
@@ -453,8 +465,7 @@ class SantoriniBoard:
 
     def _neighbours(self, cell: Cell) -> list[Cell]:
         """The neighbours of a cell on the board, in the order of ``DIRECTIONS``."""
-        neighbours = (_neighbour(cell, direction) for direction in range(len(DIRECTIONS)))
-        return [neighbour for neighbour in neighbours if self._off_board(neighbour) is None]
+        return _neighbours(self.size).get(cell, [])
 
     def _worker_on(self, cell: Cell) -> str:
         return f"worker {PIECES[self.workers.index(cell)]}"
@@ -509,6 +520,14 @@ class SantoriniBoard:
 def _neighbour(cell: Cell, direction: int) -> Cell:
     rows, columns = DIRECTIONS[direction]
     return cell[0] + rows, cell[1] + columns
+
+
+@lru_cache(maxsize=len(SIZES))
+def _neighbours(size: int) -> dict[Cell, list[Cell]]:
+    """The neighbours of each cell on the board, in the order of ``DIRECTIONS``."""
+    cells = [(row, column) for row in range(size) for column in range(size)]
+    around = {cell: [_neighbour(cell, direction) for direction in range(len(DIRECTIONS))] for cell in cells}
+    return {cell: [neighbour for neighbour in near if neighbour in around] for cell, near in around.items()}
 
 
 def _direction(start: Cell, to: Cell) -> int:

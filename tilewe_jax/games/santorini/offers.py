@@ -2,7 +2,8 @@
 
 from tilewe_jax.games.santorini.config import SIZES, Config
 from tilewe_jax.games.santorini.host import host_game
-from tilewe_jax.host import Offer
+from tilewe_jax.games.santorini.host_heuristics import heuristic_logits, heuristic_value
+from tilewe_jax.host import Heuristics, Offer
 
 OFFERS = {
     "santorini": Offer(
@@ -20,6 +21,7 @@ OFFERS = {
         False,
         Config,
         host_game,
+        Heuristics(heuristic_logits, heuristic_value),
     )
 }
 """Offers by game id."""

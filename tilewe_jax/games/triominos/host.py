@@ -124,8 +124,13 @@ class Position:
         first = config.draw if self.placements else config.first
         legal = [action for action in range(first, config.num_actions) if self.explain(action) is None]
         beside = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)}
+        tray, known = set(self.trays[self.current_player]), self.figure.numbers
         for cell in beside - set(self.figure.tiles):
-            for third in range(config.numbers):
+            numbers, free = [known.get(vertex, -1) for vertex in vertices(cell)], self._free_corner(cell)
+            for third in range(config.numbers) if numbers[free] < 0 else [numbers[free]]:
+                numbers[free] = third
+                if tuple(sorted(numbers)) not in tray:
+                    continue
                 placement = self._complete(cell, third)
                 if not isinstance(placement, str) and self._rule_against_placing(*placement) is None:
                     legal.append(config.wrapped(cell) * config.numbers + third)

@@ -2,7 +2,8 @@
 
 from tilewe_jax.games.triominos.config import SETS, TRAYS, Config
 from tilewe_jax.games.triominos.host import host_game
-from tilewe_jax.host import Offer
+from tilewe_jax.games.triominos.host_heuristics import determinize, heuristic_logits, heuristic_value
+from tilewe_jax.host import Heuristics, Offer
 
 OFFERS = {
     "triominos": Offer(
@@ -27,6 +28,7 @@ OFFERS = {
         True,
         Config,
         host_game,
+        Heuristics(heuristic_logits, heuristic_value, determinize),
     )
 }
 """Offers by game id."""

@@ -1,9 +1,11 @@
 // The HTTP API of the server. Each failure is an Error with a message for the user.
 
+import { request as send } from "./backend.js";
+
 async function request(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, { headers: { Accept: "application/json", ...options.headers }, ...options });
+    response = await send(path, { headers: { Accept: "application/json", ...options.headers }, ...options });
   } catch {
     throw new Error("The server cannot be reached. Check your connection and try again.");
   }

@@ -1,6 +1,7 @@
 // The WebSocket of a game: reconnects automatically and resumes from the last known move.
 
 import { sentence } from "./api.js";
+import { connect } from "./backend.js";
 
 const FIRST_DELAY = 400;
 const LONGEST_DELAY = 15_000;
@@ -77,8 +78,7 @@ export class Connection {
     this.handlers.status("connecting");
     this.#joined = false;
     this.#refusal = null;
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const socket = new WebSocket(`${scheme}//${location.host}/api/games/${this.id}/socket`);
+    const socket = connect(`/api/games/${this.id}/socket`);
     this.#socket = socket;
     let heard = Date.now();
     socket.onopen = () => {

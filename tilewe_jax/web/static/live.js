@@ -1,6 +1,7 @@
 // Live self-play games: a grid of small boards on a canvas.
 
 import { catalog } from "./api.js";
+import { connect } from "./backend.js";
 import { h, plural } from "./dom.js";
 import { PALETTE } from "./render/tilewe-game.js";
 import { about } from "./rules.js";
@@ -33,8 +34,7 @@ export class LiveGrid {
   async #connect() {
     const { live } = await catalog().catch(() => ({}));
     if (!live || this.ended) return;
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    this.socket = new WebSocket(`${scheme}//${location.host}/api/live`);
+    this.socket = connect("/api/live");
     this.socket.onmessage = (event) => {
       const message = JSON.parse(event.data);
       if (message.type !== "grid") return;

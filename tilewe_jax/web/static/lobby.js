@@ -1,6 +1,7 @@
 // The lobby: all games, the form for a new game, and lists of games in progress.
 
 import { api, catalog } from "./api.js";
+import { link, LOCAL } from "./backend.js";
 import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { optionsInWords } from "./options.js";
@@ -28,7 +29,7 @@ class Lobby {
     this.lists = h("div.lists", {});
     render(
       container,
-      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
+      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
       h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
     );
     this.#load();
@@ -41,7 +42,7 @@ class Lobby {
   }
 
   async #load() {
-    const [catalogue, samples] = await Promise.all([attempt(() => catalog(true)), fetch("/static/samples.json").then((response) => response.json())]);
+    const [catalogue, samples] = await Promise.all([attempt(() => catalog(true)), fetch(new URL("./samples.json", import.meta.url)).then((response) => response.json())]);
     if (this.ended) return;
     if (!catalogue) {
       this.timer = setTimeout(() => this.#load(), REFRESH);
@@ -140,10 +141,10 @@ class Lobby {
       h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
     render(
       this.lists,
-      list("Your games", own, "", (game) => h("a.button.primary", { href: `/game/${game.id}`, dataset: { link: "", focus: `own-${game.id}` } }, "Continue")),
-      list("Open games", open, "Nobody is waiting. Start a game for anyone, and it will appear here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),
-      list("In progress", running, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `watch-${game.id}` } }, icon("eye"), "Watch")),
-      list("Just finished", over, "", (game) => h("a.button", { href: `/game/${game.id}`, dataset: { link: "", focus: `over-${game.id}` } }, "View")),
+      list("Your games", own, "", (game) => h("a.button.primary", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `own-${game.id}` } }, "Continue")),
+      list("Open games", open, LOCAL ? "" : "Nobody is waiting. Start a game for anyone, and it will appear here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),
+      list("In progress", running, "", (game) => h("a.button", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `watch-${game.id}` } }, icon("eye"), "Watch")),
+      list("Just finished", over, "", (game) => h("a.button", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `over-${game.id}` } }, "View")),
     );
   }
 

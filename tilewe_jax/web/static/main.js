@@ -1,5 +1,6 @@
 // The page: shows the view of an address.
 
+import { link, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { dashboard } from "./dashboard.js";
 import { helpButton, helpKeys } from "./help.js";
@@ -19,7 +20,11 @@ const VIEWS = [
 const main = document.getElementById("main");
 let leave = () => {};
 
-export function go(address) {
+export function go(page) {
+  visit(link(page));
+}
+
+function visit(address) {
   history.pushState(null, "", address);
   show();
 }
@@ -27,35 +32,36 @@ export function go(address) {
 function show() {
   leave();
   leave = () => {};
-  for (const link of document.querySelectorAll(".top nav a")) {
-    const path = new URL(link.href).pathname;
-    const current = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);
-    if (current) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+  const { path } = place();
+  for (const item of document.querySelectorAll(".top nav a")) {
+    const target = place(new URL(item.href)).path;
+    const current = target === "/" ? path === "/" : path.startsWith(target);
+    if (current) item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
   }
   main.className = "";
   for (const [pattern, view] of VIEWS) {
-    const match = location.pathname.match(pattern);
+    const match = path.match(pattern);
     if (match) {
       leave = view(main, { go, parts: match.slice(1) });
       return;
     }
   }
   document.title = "tilewe_jax";
-  render(main, h("div.notice", {}, h("h1", {}, "This page does not exist"), h("p", {}, h("a", { href: "/", dataset: { link: "" } }, "Choose a game"))));
+  render(main, h("div.notice", {}, h("h1", {}, "This page does not exist"), h("p", {}, h("a", { href: link("/"), dataset: { link: "" } }, "Choose a game"))));
 }
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-link]");
-  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  const item = event.target.closest("a[data-link]");
+  if (!item || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  go(link.href);
+  visit(item.href);
   main.focus({ preventScroll: true });
   scrollTo(0, 0);
 });
 addEventListener("popstate", show);
 addEventListener("hashchange", () => {
-  if (location.pathname.startsWith("/game/") && location.hash.length > 8) show(); // the user pasted an invitation into the address
+  if (place().token.length > 7) show(); // the user pasted an invitation into the address
 });
 
 applyTheme();

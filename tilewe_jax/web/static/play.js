@@ -1,6 +1,7 @@
 // The page of a game to play or watch: a table connected to the server.
 
 import { api, sentence } from "./api.js";
+import { link, place } from "./backend.js";
 import { Connection, sendOnce } from "./connection.js";
 import { confirmDialog } from "./dialogs.js";
 import { h, numeral, render } from "./dom.js";
@@ -29,10 +30,11 @@ class PlayPage {
     this.id = id;
     this.go = go;
     this.game = new Game();
-    this.showMove = Number(new URLSearchParams(location.search).get("move") ?? NaN);
-    if (location.hash.length > 1) {
+    const { query, token } = place();
+    this.showMove = Number(query.get("move") ?? NaN);
+    if (token) {
       // The token of an invitation must not stay in the address, which users copy and browsers store.
-      tryToken(id, location.hash.slice(1));
+      tryToken(id, token);
       this.invited = this.guest = true;
       history.replaceState(null, "", location.pathname + location.search);
     }
@@ -133,7 +135,7 @@ class PlayPage {
           {},
           h("h1", {}, "You cannot join this game"),
           h("p", {}, text),
-          h("div.row", {}, h("a.button", { href: "/", dataset: { link: "" } }, "Back to the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(location.pathname); } }, "Watch instead")),
+          h("div.row", {}, h("a.button", { href: link("/"), dataset: { link: "" } }, "Back to the lobby"), mine && h("button", { onclick: () => { forgetToken(this.id); this.go(`/game/${this.id}`); } }, "Watch instead")),
         ),
       );
     } else if (name === "connecting" && wasLost) {
@@ -319,7 +321,7 @@ class PlayPage {
     resultCard(card, game, [
       game.you !== null && h("button.primary", { dataset: { focus: "rematch" }, onclick: () => this.#rematch() }, game.rematch ? "Join the rematch" : "Rematch"),
       h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse"),
-      h("a.button", { href: "/", dataset: { link: "" } }, "New game"),
+      h("a.button", { href: link("/"), dataset: { link: "" } }, "New game"),
     ]);
     const cards = [this.#nameCard(), ...this.#invitations(), this.#openSeat(), this.#undoRequest()].filter(Boolean);
     this.invite.hidden = cards.length === 0;

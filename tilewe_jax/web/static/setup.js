@@ -1,6 +1,7 @@
 // The form for a new game: seats, options, clock.
 
 import { api } from "./api.js";
+import { LOCAL } from "./backend.js";
 import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { applies, optionLabel, valueLabel } from "./options.js";
@@ -35,9 +36,10 @@ export class Setup {
     return !["off", "failed"].includes(this.catalogue.engine?.state) && this.game.levels.length > 0;
   }
 
-  /** Whether a preset or a kind of seat is available: engines may be off, and hidden tiles need one screen per player. */
+  /** Whether a preset or a kind of seat is available: engines or people may be away, and hidden tiles need one screen per player. */
   #offers(name) {
     if (name === "engine" || name === "watch") return this.canEngine;
+    if (name === "friend" || name === "open") return !LOCAL;
     return name !== "here" || !this.game.hidden;
   }
 
@@ -51,7 +53,7 @@ export class Setup {
   }
 
   #preset(name) {
-    this.preset = this.#offers(name) ? name : "friend";
+    this.preset = this.#offers(name) ? name : LOCAL ? "engine" : "friend";
     const other = this.preset === "watch" ? "engine" : this.preset;
     this.seats = Array.from({ length: this.players }, (_, seat) => ({ kind: seat === 0 && this.preset !== "watch" ? "you" : other, level: this.level }));
     this.update();
@@ -184,7 +186,7 @@ export class Setup {
         ),
       ),
       h("label.switch", {}, h("input", { type: "checkbox", checked: this.casual, onchange: (event) => { this.casual = event.target.checked; } }), h("span", {}, "Casual", h("small.muted", {}, "undo, hints and analysis during the game"))),
-      h("label.switch", {}, h("input", { type: "checkbox", checked: this.listed, onchange: (event) => { this.listed = event.target.checked; } }), h("span", {}, "Listed", h("small.muted", {}, "anyone can find the game in the lobby and watch it"))),
+      !LOCAL && h("label.switch", {}, h("input", { type: "checkbox", checked: this.listed, onchange: (event) => { this.listed = event.target.checked; } }), h("span", {}, "Listed", h("small.muted", {}, "anyone can find the game in the lobby and watch it"))),
     ];
   }
 

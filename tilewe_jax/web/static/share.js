@@ -1,5 +1,6 @@
 // Links to a game, and downloads: picture, animation, record.
 
+import { ANIMATION, fileLink, LOCAL } from "./backend.js";
 import { infoDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -57,16 +58,16 @@ export function shareDialog(game) {
   const base = `/api/games/${game.id}`;
   const records = game.over || game.view.kind !== "triominos";
   const blksgf = ["duo", "duo_official", "classic", "classic_2"].includes(game.game);
-  const item = (href, name, text) => h("a.button", { href, download: name }, icon("download"), text);
+  const item = (path, name, text) => h("a.button", fileLink(path, name), icon("download"), text);
   infoDialog(
     "Share",
-    h("p", {}, "Anyone with this link can watch the game and step through its moves:"),
-    linkField("Link for spectators", `${location.origin}/game/${game.id}${game.live ? "" : `?move=${game.at}`}`),
+    !LOCAL && h("p", {}, "Anyone with this link can watch the game and step through its moves:"),
+    !LOCAL && linkField("Link for spectators", `${location.origin}/game/${game.id}${game.live ? "" : `?move=${game.at}`}`),
     h(
       "div.downloads",
       {},
       item(`${base}/picture?move=${game.at}&theme=${shownTheme()}`, `${game.id}-${game.at}.svg`, "Picture (SVG)"),
-      item(`${base}/animation?theme=${shownTheme()}`, `${game.id}.gif`, "Animation (GIF)"),
+      item(`${base}/animation?format=${ANIMATION}&theme=${shownTheme()}`, `${game.id}.${ANIMATION}`, `Animation (${ANIMATION.toUpperCase()})`),
       records && item(`${base}/record?format=jsonl`, `${game.id}.jsonl`, "Record"),
       records && blksgf && item(`${base}/record?format=blksgf`, `${game.id}.blksgf`, "Record (.blksgf)"),
     ),

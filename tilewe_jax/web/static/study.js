@@ -1,6 +1,7 @@
 // Studies: upload a record, step through it, and analyse it.
 
 import { api } from "./api.js";
+import { link, LOCAL, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
@@ -57,7 +58,7 @@ function upload(container, go) {
       h("h1", {}, "Study a game"),
       h("p.lead", {}, "Step through a recorded game, see the engine's analysis of each position, and find the decisive mistakes."),
       dropField(go),
-      h("p.muted", {}, "To study a game of this server, open its page after the end."),
+      h("p.muted", {}, LOCAL ? "To study a game that you played here, open its page after the end." : "To study a game of this server, open its page after the end."),
     ),
   );
 }
@@ -67,7 +68,7 @@ class StudyPage {
     this.container = container;
     this.id = id;
     this.go = go;
-    const query = new URLSearchParams(location.search);
+    const { query } = place();
     this.number = Number(query.get("number") ?? 1);
     this.move = Number(query.get("move") ?? 0);
     render(container, h("p.loading", {}, "Loading the record …"));
@@ -84,7 +85,7 @@ class StudyPage {
     try {
       replay = await api.study(this.id, this.number);
     } catch (error) {
-      if (!this.ended) render(this.container, h("div.notice", {}, h("h1", {}, "This study cannot be opened"), h("p", {}, error.message), h("a.button", { href: "/study", dataset: { link: "" } }, "Open another record")));
+      if (!this.ended) render(this.container, h("div.notice", {}, h("h1", {}, "This study cannot be opened"), h("p", {}, error.message), h("a.button", { href: link("/study"), dataset: { link: "" } }, "Open another record")));
       return;
     }
     if (this.ended) return;
@@ -106,7 +107,7 @@ class StudyPage {
   }
 
   #share() {
-    infoDialog("Share", h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`), studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
+    infoDialog("Share", !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`)], studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
   }
 
   /** Buttons to choose a game of the file. */
