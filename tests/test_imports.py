@@ -26,3 +26,14 @@ def test_games_and_search_import_no_package_of_training_or_the_command_line() ->
         "print(*{'optax', 'orbax', 'rich', 'equinox', 'matplotlib'} & {*sys.modules})"
     )
     assert not run(code).strip()
+
+
+def test_host_games_records_and_formats_import_neither_jax_nor_numpy() -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['jax', 'jaxlib', 'numpy']));"  # ``None`` makes their import fail
+        "import tilewe_jax.records, tilewe_jax.formats.names, tilewe_jax.formats.blksgf, tilewe_jax.replay.recorded;"
+        "from tilewe_jax.host_games import OFFERS, make_host_game; from random import Random;"
+        "games = map(make_host_game, OFFERS);"
+        "print(*[game.init_from_deal(game.new_deal(Random(1))).legal_actions()[0] >= 0 for game in games])"
+    )
+    assert run(code).split() == ["True"] * 7

@@ -49,6 +49,7 @@ def test_the_wheel_has_weights_presets_openings_pages_and_types(unpacked: Path) 
     assert (unpacked / "tilewe_jax" / "py.typed").exists()
     for path in (
         "tilewe_jax/web/static/index.html",
+        "tilewe_jax/web/static_site/worker.js",
         "tilewe_jax/draw/static/tilewe-game.js",
         "tilewe_jax/books/duo_official.jsonl",
         "tilewe_jax/openings/classic.json",

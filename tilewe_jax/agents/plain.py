@@ -88,7 +88,7 @@ def _simulate(game: HostGame, heuristics: Heuristics, root: _Node) -> Sequence[f
 
 def _variation(node: _Node, index: int) -> list[str]:
     """Return the names of the most visited actions from an action of a node on."""
-    names = []
+    names: list[str] = []
     child: _Node | None = node
     while child and child.actions and len(names) < _VARIATION_LENGTH:
         if names:

@@ -102,7 +102,7 @@ class Memory:
 
     async def change(self, game: str, state: str, is_over: bool, first_move: int, moves: Sequence[StoredMove]) -> None:
         if game not in self._games:
-            raise StoreError("the game is no longer stored")
+            raise StoreError("the game was deleted, because the browser stores only the newest games")
         row = self._games[game]
         row |= {"state": state, "updated": time.time(), "moves": [*row["moves"][:first_move], *moves]}
         await self._write_game(game)

@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -101,7 +100,7 @@ def write_site(folder: Path, pyodide: Path) -> dict[str, int]:
     """Write the site.
 
     Args:
-      folder: the folder to write, created if it does not exist; files of an earlier site are replaced.
+      folder: the folder to write, created if it does not exist. An earlier site in it is replaced.
       pyodide: the unpacked npm package ``pyodide``.
 
     Returns:
@@ -129,26 +128,23 @@ def write_site(folder: Path, pyodide: Path) -> dict[str, int]:
         "pyodide/LICENSE.txt": _WEB / "static_site" / "pyodide_license.txt",
         "pyodide/VERSION.txt": f"Pyodide {version}, https://github.com/pyodide/pyodide\n".encode(),
     }
-    contents["offline.js"] = offline_script(contents)
-    for name in ("static", "python", "pyodide"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    sizes = {}
-    for name, content in contents.items():
+    # All files are read before any is written, since ``pyodide`` may be a folder of the earlier site.
+    files = {name: content if isinstance(content, bytes) else content.read_bytes() for name, content in contents.items()}
+    files["offline.js"] = offline_script(files)
+    for name, data in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, bytes):
-            file.write_bytes(content)
-        else:
-            shutil.copyfile(content, file)
-        sizes[name] = file.stat().st_size
-    return sizes
+        file.write_bytes(data)
+    for file in folder.rglob("*"):
+        if file.is_file() and file.relative_to(folder).as_posix() not in files:
+            file.unlink()
+    return {name: len(data) for name, data in files.items()}
 
 
-def offline_script(contents: dict[str, bytes | Path]) -> bytes:
+def offline_script(contents: dict[str, bytes]) -> bytes:
     """Return the service worker, which keeps these files under a name made from their contents."""
     digest = hashlib.sha256()
-    for name, content in sorted(contents.items()):
-        data = content if isinstance(content, bytes) else content.read_bytes()
+    for name, data in sorted(contents.items()):
         digest.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
     script = (_WEB / "static_site" / "offline.js").read_text(encoding="utf-8")
     files = json.dumps(["./", *sorted(contents)])

@@ -1,4 +1,4 @@
-"""What a server stores, and the interface of its database."""
+"""Stored games, and the interface of the database."""
 
 import json
 from collections.abc import Collection, Sequence

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.chance import Chance
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
-from tilewe_jax.games.santorini import heuristics, lookahead, observation, policies, rules, symmetry
+from tilewe_jax.games.santorini import heuristics, host_heuristics, lookahead, observation, policies, rules, symmetry
 from tilewe_jax.games.santorini.chance import RandomWorkers
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
@@ -118,7 +118,7 @@ class SantoriniGame(Game[State]):
     @property
     def heuristic_weights(self) -> dict[str, tuple[float, ...]]:
         """The weights of ``heuristic_features`` by name."""
-        return {name: (weight,) for name, weight in heuristics.LOGIT_WEIGHTS.items()}
+        return {name: (weight,) for name, weight in host_heuristics.LOGIT_WEIGHTS.items()}
 
     def heuristic_value(self, state: State) -> Float32[Array, "2"]:
         """Value from heights, mobility and threats, see ``heuristics``."""

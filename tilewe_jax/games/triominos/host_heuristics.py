@@ -33,7 +33,8 @@ def heuristic_value(position: Position) -> list[float]:
 def determinize(position: Position, chance: Random) -> Position:
     """Return the position with the pile and the trays of the other players dealt again from the tiles that are not seen."""
     mover = position.current_player
-    unseen = [*position.pile, *(tile for seat, tray in enumerate(position.trays) if seat != mover for tile in tray)]
+    held = [tile for seat, tray in enumerate(position.trays) if seat != mover for tile in tray]
+    unseen = sorted([*position.pile, *held], key=tile_id)  # so that the result is independent of hidden information
     chance.shuffle(unseen)
     trays = []
     for seat, tray in enumerate(position.trays):

@@ -1,6 +1,9 @@
 // The page without a server: requests and sockets go to a worker, which runs the rooms of the server in Python.
 // It stands at the place of ../static/backend.js, with the same exports.
 
+import { sentence } from "./api.js";
+import { attempt } from "./speech.js";
+
 export const LOCAL = true;
 export const ANIMATION = "svg";
 
@@ -112,14 +115,17 @@ export function place(address = location) {
 }
 
 export function fileLink(path, name) {
-  const save = async (event) => {
-    event.preventDefault();
+  const save = async () => {
     const response = await request(path);
-    if (!response.ok) return;
+    if (!response.ok) throw new Error(sentence((await response.json()).error));
     const address = URL.createObjectURL(await response.blob());
     const anchor = Object.assign(document.createElement("a"), { href: address, download: name });
     anchor.click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   };
-  return { href: link(place().path), onclick: save };
+  const onclick = (event) => {
+    event.preventDefault();
+    attempt(save);
+  };
+  return { href: link(place().path), onclick };
 }

@@ -48,6 +48,16 @@ function save(key, text) {
   });
 }
 
+/** Rejects if a file cannot be loaded, for which Pyodide would wait forever. */
+const missing = new Promise((_, reject) => {
+  const load = self.fetch;
+  self.fetch = async (...given) => {
+    const response = await load(...given).catch(() => ({ ok: false }));
+    if (!response.ok) reject(new Error(`${String(given[0].url ?? given[0]).split("/").at(-1)} could not be loaded`));
+    return response;
+  };
+});
+
 async function start() {
   const files = fetch(new URL("../python/tilewe_jax.zip", import.meta.url)).then((response) => response.arrayBuffer());
   const stored = open().then((opened) => {
@@ -78,4 +88,4 @@ async function handle(message) {
 
 onmessage = ({ data }) => (server ? handle(data) : waiting.push(data));
 
-start().catch((error) => postMessage({ type: "failed", reason: String(error.message ?? error).trim().split("\n").at(-1) }));
+Promise.race([start(), missing]).catch((error) => postMessage({ type: "failed", reason: String(error.message ?? error).trim().split("\n").at(-1) }));

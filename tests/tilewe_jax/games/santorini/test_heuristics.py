@@ -6,8 +6,8 @@ import pytest
 
 import tilewe_jax
 from tests.support import batched, positions, rows
-from tilewe_jax.games.santorini.heuristics import LOGIT_WEIGHTS
 from tilewe_jax.games.santorini.host import SantoriniBoard, Turn
+from tilewe_jax.games.santorini.host_heuristics import LOGIT_WEIGHTS
 
 GAME = tilewe_jax.make("santorini")
 BATCH = 16
