@@ -20,7 +20,7 @@ from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.host import Position
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
-from tilewe_jax.lanes import materialize, while_any
+from tilewe_jax.lanes import CHUNK_DIVISOR, chunk_size, materialize, while_any
 from tilewe_jax.utils.loops import by_platform
 
 FEW_LANES = 4096
@@ -87,7 +87,32 @@ def initial(config: Config) -> dict[str, np.ndarray]:
 
 def apply(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
     """Return the position after a legal action and all forced passes; -1 changes nothing."""
+    if chunk_size(action.shape[0], CHUNK_DIVISOR) < action.shape[0]:
+        return _apply_and_resolve(config, state, action)
+    return by_platform(partial(_apply_in_loop, config), partial(_apply_and_resolve, config), state, action)
+
+
+def _apply_and_resolve(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
     return resolve_passes(config, apply_deferred(config, state, action))
+
+
+def _apply_in_loop(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+    """``apply`` for few lanes: counts placements in one loop, also before the first pass, which halves the compiled program."""
+    placed = _place(config, state, action)
+
+    def is_open(carry: tuple[Array, Turn]) -> Bool[Array, "lanes"]:
+        uncounted, turn = carry
+        return uncounted | _is_blocked(turn)
+
+    def count(boards: tuple[Array, Array], carry: tuple[Array, Turn]) -> tuple[Array, Turn]:
+        uncounted, turn = carry
+        color, out = (jnp.where(uncounted, *pair) for pair in zip(turn[:2], _passed(config, turn), strict=True))
+        return jnp.zeros_like(uncounted), (color, out, legal_counts(config, *boards, color, out))
+
+    turn = placed.current_color, placed.out, placed.legal_counts
+    boards = placed.occupied, placed.hands
+    _, (color, out, counts) = while_any(is_open, count, boards, (jnp.ones_like(action, jnp.bool_), turn))
+    return replace(placed, current_color=color, out=out, legal_counts=counts)
 
 
 def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
@@ -95,6 +120,13 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
     After -1 a blocked colour to move passes, which makes one forced pass; other positions stay the same.
     """
+    placed = _place(config, state, action)
+    counts = legal_counts(config, placed.occupied, placed.hands, placed.current_color, placed.out)
+    return replace(placed, legal_counts=counts)
+
+
+def _place(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+    """``apply_deferred`` with the ``legal_counts`` of the position before."""
     colors = jnp.arange(config.colors, dtype=jnp.int32)[:, None]
     mover = colors == state.current_color[None]
     places = config.is_placement(action)
@@ -113,7 +145,7 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
         out=out,
         monomino_last=jnp.where(mover & places[None], (piece == MONOMINO)[None], state.monomino_last),
         current_color=color,
-        legal_counts=legal_counts(config, occupied, hands, color, out),
+        legal_counts=state.legal_counts,
     )
 
 
@@ -130,17 +162,24 @@ def resolve_passes(config: Config, state: State) -> State:
 def passes_by_loop(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
     """``resolve_passes`` by a loop over the lanes in which a colour is blocked."""
 
-    def blocked(turn: Turn) -> Bool[Array, "lanes"]:
-        _, out, counts = turn
-        return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
-
     def skip(boards: tuple[Array, Array], turn: Turn) -> Turn:
-        color, out, _ = turn
-        out = out | (jnp.arange(config.colors, dtype=jnp.int32)[:, None] == color[None])
-        color = next_color(color, list(out))
+        color, out = _passed(config, turn)
         return color, out, legal_counts(config, *boards, color, out)
 
-    return while_any(blocked, skip, (occupied, hands), turn)
+    return while_any(_is_blocked, skip, (occupied, hands), turn)
+
+
+def _is_blocked(turn: Turn) -> Bool[Array, "lanes"]:
+    """Return whether the colour to move is blocked and must pass."""
+    _, out, counts = turn
+    return jnp.all(counts == 0, axis=0) & ~jnp.all(out, axis=0)
+
+
+def _passed(config: Config, turn: Turn) -> tuple[Int32[Array, "lanes"], Bool[Array, "colors lanes"]]:
+    """Return the colour to move and the colours that are out after a pass."""
+    color, out, _ = turn
+    out = out | (jnp.arange(config.colors, dtype=jnp.int32)[:, None] == color[None])
+    return next_color(color, list(out)), out
 
 
 def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, turn: Turn) -> Turn:
