@@ -49,9 +49,10 @@ class Root:
     own: tuple[Board, Board, Hand]
     """``boards.planes`` of the colour to move."""
     reachable: UInt32[Array, "words colors lanes"]
-    """Union of the cells of all legal placements of each colour; a placement elsewhere leaves them all legal."""
+    """Union of the cells of all legal placements of each colour; a placement elsewhere leaves them all legal. Empty if no
+    preference reads it."""
     moves: Int32[Array, "colors lanes"]
-    """Number of legal moves of each colour, counted by contact, see ``contacts.counts``."""
+    """Number of legal moves of each colour, counted by contact, see ``contacts.counts``. 0 if no preference reads it."""
 
 
 Statistic = Callable[[Board, Board, Hand], Int32[Array, "lanes"]]
@@ -134,6 +135,8 @@ class Preference:
     in_listed_order: bool = False
     """The rule for ties. True: the first placement in the order of moves of the package ``tilewe``. False: at random, with
     probabilities proportional to the number of moves that name the placement (see ``contacts``)."""
+    reads_moves: bool = False
+    """Whether ``value`` reads ``Root.reachable`` and ``Root.moves``, which take half of the compiled program."""
 
 
 def best_placement(
@@ -154,7 +157,7 @@ def best_placement(
     """
     lanes = state.current_color.shape[0]
     totals = jnp.sum(state.legal_counts.astype(jnp.int32), axis=0, dtype=jnp.int32)
-    root = _root(config, state, totals)
+    root = _root(config, state, totals, any(preference.reads_moves for preference in preferences))
     lowest = jnp.full(lanes, -jnp.inf, jnp.float32)
     none = lowest, lowest, jnp.full(lanes, -1, jnp.int32)
     if index is None:
@@ -223,23 +226,26 @@ def lowest_cell(board: Board) -> Board:
     return jnp.stack(rows)
 
 
-def _root(config: Config, state: State, totals: Int32[Array, "lanes"]) -> Root:
+def _root(config: Config, state: State, totals: Int32[Array, "lanes"], with_moves: bool) -> Root:
     lanes = state.current_color.shape[0]
     colors = [jnp.full(lanes, color, jnp.int32) for color in range(config.colors)]
     boards = [materialize(partial(planes, config), state.occupied, state.hands, color) for color in colors]
     free, corners, hands = (jnp.stack(parts, axis=-2) for parts in zip(*boards, strict=True))
     mover = state.current_color[None]
     own_free, own_corners = (pick(list(jnp.moveaxis(plane, 1, 0)), mover) for plane in (free, corners))
-    flat = free.reshape(free.shape[0], -1), corners.reshape(corners.shape[0], -1), hands.ravel()
     active = jnp.tile(totals > 0, config.colors)
-    moves = where_needed(active, partial(count_moves, config), flat, jnp.zeros_like(active, jnp.int32))
+    reachable, moves = jnp.zeros((words(config), active.shape[0]), jnp.uint32), jnp.zeros_like(active, jnp.int32)
+    if with_moves:
+        flat = free.reshape(free.shape[0], -1), corners.reshape(corners.shape[0], -1), hands.ravel()
+        reachable = materialize(partial(contacts.reachable_cells, config), *flat)
+        moves = where_needed(active, partial(count_moves, config), flat, moves)
     return Root(
         color=state.current_color,
         free=free,
         corners=corners,
         hands=state.hands,
         own=(own_free, own_corners, pick(list(hands), state.current_color)),
-        reachable=materialize(partial(contacts.reachable_cells, config), *flat).reshape(-1, config.colors, lanes),
+        reachable=reachable.reshape(-1, config.colors, lanes),
         moves=moves.reshape(config.colors, lanes),
     )
 

@@ -55,7 +55,10 @@ def policies(config: Config) -> dict[str, Policy]:
         "turtle": partial(tile_weight, [_TURTLE[min(max(pair), len(_TURTLE) - 1)] for pair in distances]),
     }
     return {
-        **{name: OnePlyPolicy(config, Preference(value)) for name, value in values.items()},
+        **{
+            name: OnePlyPolicy(config, Preference(value, reads_moves=name in ("max_move_diff", "min_move_diff")))
+            for name, value in values.items()
+        },
         "simple_search": OnePlyPolicy(config, Preference(simple_search, in_listed_order=True)),
     }
 
