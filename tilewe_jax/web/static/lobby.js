@@ -103,9 +103,9 @@ class Lobby {
   async #engine() {
     const { state } = this.catalogue.engine ?? { state: "off" };
     const texts = {
-      starting: ["thinking", "The engines are warming up. You can start a game now; their first moves take longer."],
+      starting: ["thinking", LOCAL ? "The games are starting. You can choose one now." : "The engines are warming up. You can start a game now; their first moves take longer."],
       ready: ["", "Engines are ready"],
-      failed: ["", "The engines do not start; play against people"],
+      failed: ["", LOCAL ? "The games do not start in this browser" : "The engines do not start; play against people"],
       off: ["", "This server has no engines; play against people"],
     };
     const [className, text] = texts[state] ?? ["", state];

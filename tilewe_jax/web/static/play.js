@@ -10,7 +10,7 @@ import { Game, isUnnamed } from "./model.js";
 import { shortMove, spokenMove } from "./moves.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
-import { linkField, shareDialog } from "./share.js";
+import { linkField, SHARE, shareDialog } from "./share.js";
 import { attempt, say, toast } from "./speech.js";
 import { dropTriedToken, forgetToken, invitations, keepToken, preference, sharedSeats, tokenOf, tryToken } from "./storage.js";
 import { Table } from "./table.js";
@@ -385,7 +385,7 @@ class PlayPage {
       playing && game.casual && game.redo && button("Redo", "Redo (Y)", "redo", () => this.#ask({ type: "redo" })),
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),
-      button("Share", "Share and download", "share", () => shareDialog(game)),
+      button(SHARE, SHARE === "Share" ? "Share and download" : "Save to files", "share", () => shareDialog(game)),
     ];
   }
 }

@@ -8,6 +8,9 @@ import { PALETTE } from "./render/tilewe-game.js";
 import { shownTheme } from "./theme.js";
 import { toast } from "./speech.js";
 
+/** What is done with a game: without a server there are no links to it. */
+export const SHARE = LOCAL ? "Save" : "Share";
+
 /** Copy a text, also on pages without HTTPS, where the clipboard API is not available. */
 export async function copy(text) {
   try {
@@ -60,7 +63,7 @@ export function shareDialog(game) {
   const blksgf = ["duo", "duo_official", "classic", "classic_2"].includes(game.game);
   const item = (path, name, text) => h("a.button", fileLink(path, name), icon("download"), text);
   infoDialog(
-    "Share",
+    SHARE,
     !LOCAL && h("p", {}, "Anyone with this link can watch the game and step through its moves:"),
     !LOCAL && linkField("Link for spectators", `${location.origin}/game/${game.id}${game.live ? "" : `?move=${game.at}`}`),
     h(

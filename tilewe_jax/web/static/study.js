@@ -6,7 +6,7 @@ import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
 import { about } from "./rules.js";
-import { linkField, studyDownloads } from "./share.js";
+import { linkField, SHARE, studyDownloads } from "./share.js";
 import { infoDialog } from "./dialogs.js";
 import { attempt, toast } from "./speech.js";
 import { Table } from "./table.js";
@@ -98,7 +98,7 @@ class StudyPage {
       analyse: (move) => api.analyseStudy(this.id, this.number, move),
       analysisReason: () => null,
       status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
-      actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, "Share"))],
+      actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, SHARE))],
     });
     this.replay = replay;
     game.load(replay);
@@ -107,7 +107,7 @@ class StudyPage {
   }
 
   #share() {
-    infoDialog("Share", !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`)], studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
+    infoDialog(SHARE, !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`)], studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
   }
 
   /** Buttons to choose a game of the file. */
