@@ -41,7 +41,7 @@ LEVELS = {
     "search:simulations=100": "search, 100 simulations",
     "search:simulations=400": "search, 400 simulations",
 }
-"""Titles of the offered players by text, the weakest first."""
+"""Titles of the offered players by text, in the order of the time they take."""
 ANALYSIS = "search:simulations=100"
 """Player of hints and analyses."""
 MAX_GAMES = 500

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewe_jax
+from tilewe_jax.games.polyomino.host_heuristics import heuristic_value, room_value
 from tilewe_jax.games.triominos.config import Config
 from tilewe_jax.games.triominos.host import Position
 from tilewe_jax.host_games import OFFERS, make_host_game
@@ -39,7 +40,9 @@ def test_logits_and_values_equal_those_on_the_device(name: str, options: dict[st
         actions = actions[:MOST]
         padded = jnp.array(actions + actions[:1] * (MOST - len(actions)), jnp.int32)
         np.testing.assert_allclose(heuristics.logits(position, actions), logits(state, padded)[: len(actions)], atol=1e-4)
-        np.testing.assert_allclose(heuristics.value(position), values(state), atol=1e-6)
+        value = heuristics.value if name == "santorini" else heuristic_value
+        np.testing.assert_allclose(value(position), values(state), atol=1e-6)
+        assert sum(heuristics.value(position)) == pytest.approx(1)
         state, position = apply(state, jnp.int32(actions[0])), position.after(actions[0])
         compared += len(actions)
     assert compared > 200
@@ -68,3 +71,13 @@ def test_triominos_prefers_points_and_sees_only_its_own_tray() -> None:
         # Another deal of the hidden tiles gives the same worlds, so that nothing leaks.
         assert heuristics.determinize(world, random.Random(seed)) == world
         position = position.after(chance.choice(actions))
+
+
+def test_room_counts_for_the_colour_with_more_corners() -> None:
+    position = make_host_game("duo_official").init_from_deal(None)
+    assert room_value(position) == pytest.approx([0.5, 0.5])
+    cells = [(4, 9), (5, 9), (6, 9), (7, 9)]
+    actions = {frozenset(map(tuple, position.action_view(action)["cells"])): action for action in position.legal_actions()}
+    after = position.after(actions[frozenset(cells)])
+    assert sum(room_value(after)) == pytest.approx(1)
+    assert room_value(after) != heuristic_value(after)

@@ -15,6 +15,8 @@ from tilewe_jax.host import softmax
 PASS_LOGIT = -20.0
 POINTS_PER_LOGIT = 8.0
 """Lead in points that counts as one logit of the outcome."""
+POINTS_PER_LOG, POINTS_PER_ROOT = 2.0, 2.0
+"""Points of the logarithm of the number of placements, and of the root of the number of corners, in ``room_value``."""
 AREA_STEPS = 3
 """Distance in king moves from open corners beyond which a new corner is in a new area."""
 _FEATURES = [name for name in TWO_COLOR_WEIGHTS if name not in PIECE_NAMES]
@@ -99,6 +101,20 @@ def heuristic_logits(position: PolyominoPosition, actions: Sequence[int]) -> lis
 def heuristic_value(position: PolyominoPosition) -> list[float]:
     """Estimate the outcome by seat, as ``heuristics.heuristic_value`` on the device."""
     return softmax([score / POINTS_PER_LOGIT for score in position.scores()])
+
+
+def room_value(position: PolyominoPosition) -> list[float]:
+    """Estimate the outcome by seat for a search: as ``heuristic_value``, with points for the room of each colour.
+
+    The room of a colour counts its open corners with a legal placement, and the legal placements at them.
+    """
+    config, state = position.config, position.position
+    points = [float(score) for score in position.scores()]
+    for color, legal in enumerate(state.legal):
+        if not state.out >> color & 1:
+            placements = sum(fits.bit_count() for fits in legal.values())
+            points[config.owner(color)] += POINTS_PER_LOG * math.log1p(placements) + POINTS_PER_ROOT * math.sqrt(len(legal))
+    return softmax([each / POINTS_PER_LOGIT for each in points])
 
 
 def _free_neighbours(boards: Geometry, free: int) -> tuple[int, int, int]:

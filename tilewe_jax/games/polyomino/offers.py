@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilewe_jax.games.polyomino.config import MAX_SIZE, MIN_SIZE, VARIANTS
-from tilewe_jax.games.polyomino.host_heuristics import heuristic_logits, heuristic_value
+from tilewe_jax.games.polyomino.host_heuristics import heuristic_logits, room_value
 from tilewe_jax.games.polyomino.position import host_game
 from tilewe_jax.host import Heuristics, Offer
 
@@ -27,7 +27,7 @@ def _offer(name: str, seats: tuple[int, int], title: str, tagline: str, /, *rule
         {**options, "size": _SIDE},
         settings=VARIANTS[name],
         host_game=host_game,
-        heuristics=Heuristics(heuristic_logits, heuristic_value),
+        heuristics=Heuristics(heuristic_logits, room_value),
     )
 
 
