@@ -11,35 +11,90 @@ has the same three.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from itertools import pairwise
-from typing import TypeVar
+from functools import cache, partial
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int32, UInt32
+from jaxtyping import Array, Int32, UInt16, UInt32
 
-from tilewe_jax.bits import popcount_sum
+from tilewe_jax.bits import WORD_BITS, popcount_sum
 from tilewe_jax.games.polyomino.boards import Board, Hand, columns, reach, window, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import materialize
 
 Shape = frozenset[Cell]
+Word = UInt32[Array, "..."]
+"""Words of boards, of any shape."""
 T = TypeVar("T")
 
 
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
+    by_span = [materialize(partial(_count, config, span), free, corners, hand) for span in _spans(config)]
+    return jnp.concatenate(by_span).astype(jnp.int32)
+
+
+class Span(NamedTuple):
+    """Consecutive words of a board in which the same orientations can be anchored."""
+
+    first: int
+    last: int
+    orientations: tuple[int, ...]
+
+
+@cache
+def _spans(config: Config) -> list[Span]:
+    """Split the words of a board into spans. High orientations do not fit at the top, where the last words are."""
+    anchored: list[list[int]] = [[] for _ in range(words(config))]
+    for i in config.orientations:
+        cells = [(x, y) for y in range(config.size) for x in range(config.size) if config.fits(ORIENTATIONS[i], (x, y))]
+        for word in {config.bit(cell) // WORD_BITS for cell in cells}:
+            anchored[word].append(i)
+    groups = [(orientations, list(group)) for orientations, group in groupby(range(len(anchored)), anchored.__getitem__)]
+    return [Span(group[0], group[-1] + 1, tuple(orientations)) for orientations, group in groups]
+
+
+def _count(config: Config, span: Span, free: Board, corners: Board, hand: Hand) -> UInt16[Array, "_ lanes"]:
+    """``counts`` for the words of a span."""
+    if not span.orientations:
+        return jnp.zeros((span.last - span.first, *hand.shape), jnp.uint16)
+    legal = by_orientation(config, free, corners, hand, span.orientations, span.first, span.last)
     # The order saves a fifth of the time: a shape is summed while the shapes that share its parts are in registers.
-    return popcount_sum(list(reversed(by_orientation(config, free, corners, hand).values())))
+    return popcount_sum(list(reversed(legal.values()))).astype(jnp.uint16)
 
 
 def by_orientation(
-    config: Config, free: Board, corners: Board, hand: Hand, orientations: tuple[int, ...] | None = None
+    config: Config,
+    free: Board,
+    corners: Board,
+    hand: Hand,
+    orientations: tuple[int, ...] | None = None,
+    first: int = 0,
+    last: int | None = None,
 ) -> dict[int, Board]:
-    """The anchors of the legal placements by orientation, by default all in play; not stacked, so that XLA fuses reductions."""
-    return _grow(config, free, corners, hand, words(config), room(config), orientations)
+    """The anchors of the legal placements by orientation, in the order of growth; not stacked, so that XLA fuses reductions.
+
+    Args:
+      config: the variant.
+      free: see ``boards.planes``.
+      corners: see ``boards.planes``.
+      hand: see ``boards.planes``.
+      orientations: the orientations; by default all in play.
+      first: index of the first word of the results.
+      last: index after the last word; by default the number of words.
+    """
+    count = (words(config) if last is None else last) - first
+    rooms = {dx: board[first:] for dx, board in room(config).items()}
+
+    def cell(cell: Cell) -> tuple[Board, Board]:
+        return _cell(config, free[first:], corners[first:], cell, count, rooms)
+
+    grown = grow(config.orientations if orientations is None else orientations, cell, _join)
+    held = in_hand(hand)
+    return {i: fit & touch & held[i][None] for i, (fit, touch) in grown.items()}
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:
@@ -66,55 +121,69 @@ def placements_at(
     config: Config, free: Board, corners: Board, hand: Hand, word: Int32[Array, "*several lanes"]
 ) -> dict[int, UInt32[Array, "*several lanes"]]:
     """Return ``placements(...)[:, word]`` by orientation in play; ``word`` is one index, or several, per lane."""
-    rooms = room(config)
-    free, corners, *local = materialize(lambda *args: _words_from(config, *args), word, free, corners, *rooms.values())
-    hand = jnp.broadcast_to(hand.reshape(*[1] * (word.ndim - 1), -1), word.shape).ravel()
-    legal = _grow(config, free, corners, hand, 1, dict(zip(rooms, local, strict=True)))
-    return {orientation: mask[0].reshape(word.shape) for orientation, mask in legal.items()}
+    ahead, last = reach(config) - words(config) + 1, words(config) - 1
+
+    def look_up(board: Board | np.ndarray, count: int) -> list[UInt32[Array, "*several lanes"]]:
+        rows = [jnp.broadcast_to(row.reshape(*[1] * (word.ndim - 1), -1), word.shape) for row in jnp.asarray(board)]
+        return _rows_from(rows, word, count, last)
+
+    rooms = [look_up(board, 1)[0] for board in room(config).values()]
+    hand = jnp.broadcast_to(hand.reshape(*[1] * (word.ndim - 1), -1), word.shape)
+    boards = LocalBoards(look_up(free, ahead), look_up(corners, ahead), rooms, hand)
+    return local_placements(config, config.orientations, boards)
 
 
-def _words_from(
-    config: Config, word: Int32[Array, "*several lanes"], *boards: UInt32[Array, "_ #lanes"]
-) -> list[UInt32[Array, "ahead flat"]]:
-    """The words of boards from ``word`` on that a piece anchored there can reach; other axes are flattened."""
-    ahead = reach(config) - words(config) + 1
+def _rows_from(rows: list[Word], index: Int32[Array, "..."], count: int, last: int) -> list[Word]:
+    """Return ``count`` rows from an index on, which is at most ``last``, in each lane; by a barrel shifter."""
+    for bit in reversed(range(last.bit_length())):
+        distance = 1 << bit
+        is_shifted = index >> bit & 1 != 0
+        # Later distances sum to less than this one.
+        needed = min(len(rows), count + distance - 1)
+        rows = [jnp.where(is_shifted, rows[min(i + distance, len(rows) - 1)], rows[i]) for i in range(needed)]
+    return rows[:count]
 
-    def pick_word(board: UInt32[Array, "_ #lanes"]) -> UInt32[Array, "ahead flat"]:
-        board = board.reshape(board.shape[0], *[1] * (word.ndim - 1), -1)
-        picked = jnp.broadcast_to(board[:ahead], (ahead, *word.shape))
-        for i in range(1, words(config)):
-            picked = jnp.where((word == i)[None], board[i : i + ahead], picked)
-        return picked.reshape(ahead, -1)
 
-    return [pick_word(board) for board in boards]
+class LocalBoards(NamedTuple):
+    """The words that decide which anchors in one word are legal, each a separate array, so that XLA fuses their windows."""
+
+    free: list[Word]
+    """The plane of free cells (``boards.planes``), from that word on as far as a piece reaches."""
+    corners: list[Word]
+    """The same words of the plane of corners."""
+    rooms: list[Word]
+    """That word of the boards of ``room``."""
+    hand: Word
+    """The pieces that may be placed."""
+
+
+def local_placements(config: Config, orientations: tuple[int, ...], boards: LocalBoards) -> dict[int, Word]:
+    """The anchors of the legal placements in one word, by orientation, in the order of growth."""
+
+    def cell(cell: Cell) -> tuple[Word, Word]:
+        fit, touch = (_window(words, config.bit(cell)) for words in (boards.free, boards.corners))
+        return (fit & boards.rooms[cell[0] - 1] if cell[0] else fit), touch
+
+    grown = grow(orientations, cell, _join)
+    held = in_hand(boards.hand)
+    return {i: fit & touch & held[i] for i, (fit, touch) in grown.items()}
+
+
+def _window(rows: list[Word], start: int) -> Word:
+    """Return 32 bits of consecutive words from bit ``start`` on."""
+    whole, part = divmod(start, WORD_BITS)
+    return (rows[whole] >> np.uint32(part)) | (rows[whole + 1] << np.uint32(WORD_BITS - part)) if part else rows[whole]
+
+
+def _join(a: tuple[Word, Word], b: tuple[Word, Word]) -> tuple[Word, Word]:
+    """Combine two parts of a shape: all cells of both must be free, and a cell of either must be a corner."""
+    return a[0] & b[0], a[1] | b[1]
 
 
 def room(config: Config) -> dict[int, np.ndarray]:
     """Map each offset ``dx`` from 1 on to the anchors with a cell of the same row ``dx`` to their right, without lanes."""
     widest = max(x for orientation in ORIENTATIONS for x, _ in orientation.cells)
     return {dx: columns(config, 0, config.size - 1 - dx)[:, None] for dx in range(1, widest + 1)}
-
-
-def _grow(
-    config: Config,
-    free: Board,
-    corners: Board,
-    hand: Hand,
-    count: int,
-    rooms: Mapping[int, Board | np.ndarray],
-    orientations: tuple[int, ...] | None = None,
-) -> dict[int, Board]:
-    """The anchors of the legal placements by orientation, ``count`` words each, in the order of growth."""
-
-    def cell(cell: Cell) -> tuple[Board, Board]:
-        return _cell(config, free, corners, cell, count, rooms)
-
-    def join(a: tuple[Board, Board], b: tuple[Board, Board]) -> tuple[Board, Board]:
-        return a[0] & b[0], a[1] | b[1]
-
-    grown = grow(config.orientations if orientations is None else orientations, cell, join)
-    held = in_hand(hand)
-    return {i: fit & touch & held[i][None] for i, (fit, touch) in grown.items()}
 
 
 def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callable[[T, T], T]) -> dict[int, T]:
@@ -146,7 +215,7 @@ def _cell(
     return (fit & rooms[cell[0]][:count] if cell[0] else fit), touch
 
 
-def in_hand(hand: Hand) -> list[UInt32[Array, "lanes"]]:
+def in_hand(hand: UInt32[Array, "*shape"]) -> list[UInt32[Array, "*shape"]]:
     """Return a mask for each orientation: all ones if its piece is in the hand, otherwise zero."""
     # Shift the bit of the piece to the top, and back arithmetically.
     masks = [((hand << np.uint32(31 - i)).astype(jnp.int32) >> 31).astype(jnp.uint32) for i in range(len(PIECE_SIZES))]

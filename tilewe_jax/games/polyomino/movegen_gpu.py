@@ -10,7 +10,6 @@ Functions of lanes, see ``tilewe_jax.lanes``.
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, popcount_sum
 from tilewe_jax.games.polyomino import movegen
 from tilewe_jax.games.polyomino.boards import Board, Hand, columns, pack, pick, playable, reach, words
 from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.movegen import LocalBoards, Word
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 
 COUNT_GROUPS = 3
@@ -37,21 +37,6 @@ _OFFSETS = np.array([[o.cells[min(i, len(o.cells) - 1)] for i in range(MAX_PIECE
 """The cells of each orientation, padded by repeating the last cell."""
 _WIDTHS = _OFFSETS[:, :, 0].max(axis=1)
 """The largest offset to the right of an anchor, by orientation."""
-
-Word = UInt32[Array, "..."]
-"""Words of boards, of any shape."""
-
-
-class LocalBoards(NamedTuple):
-    """The words that decide which anchors in one word are legal, each a separate array."""
-
-    free: list[Word]
-    """The plane of free cells (``boards.planes``), from that word on as far as a piece reaches."""
-    corners: list[Word]
-    """The same words of the plane of corners."""
-    rooms: list[Word]
-    """That word of the boards of ``movegen.room``."""
-    hand: Hand
 
 
 def counts(
@@ -254,12 +239,6 @@ def _local_boards(
     return LocalBoards([free for free, _ in planes], [corners for _, corners in planes], rooms, playable(config, hand))
 
 
-def _window(boards: list[Word], start: int) -> Word:
-    """Return 32 bits of consecutive words from bit ``start`` on."""
-    whole, part = divmod(start, WORD_BITS)
-    return (boards[whole] >> np.uint32(part)) | (boards[whole + 1] << np.uint32(WORD_BITS - part)) if part else boards[whole]
-
-
 def _window_at(boards: list[Word], start: Int32[Array, "lanes"]) -> Word:
     """``_window`` with a start for each lane."""
     whole, part = start // WORD_BITS, (start % WORD_BITS).astype(jnp.uint32)
@@ -272,7 +251,7 @@ def _find_orientation(
     config: Config, order: tuple[int, ...], boards: LocalBoards, left: Int32[Array, "lanes"]
 ) -> tuple[Int32[Array, "lanes"], Int32[Array, "lanes"]]:
     """Find a rank in a word: return the position of its orientation, and its rank in that orientation."""
-    masks = _masks(config, order, boards)
+    masks = movegen.local_placements(config, order, boards)
     # The numbers of placements and of orientations so far are one integer: with two, XLA would make three kernels.
     end = (left + 1) << _POSITION_BITS
     total, before = jnp.zeros_like(left), jnp.zeros_like(left)
@@ -312,21 +291,6 @@ def _look_up_orientation(
     index, before = _find_interval([popcount(look_up(masks, first + i, word)) for i in range(TOTAL_SIZE)], left)
     word, position, left = in_one_array(word, first + index, left - before)
     return word, position, left, look_up(masks, position, word)
-
-
-def _masks(config: Config, group: tuple[int, ...], boards: LocalBoards) -> dict[int, Word]:
-    """The anchors of the legal placements in one word, by orientation."""
-
-    def cell(cell: tuple[int, int]) -> tuple[Word, Word]:
-        fit, touch = (_window(words, config.bit(cell)) for words in (boards.free, boards.corners))
-        return (fit & boards.rooms[cell[0] - 1] if cell[0] else fit), touch
-
-    def join(a: tuple[Word, Word], b: tuple[Word, Word]) -> tuple[Word, Word]:
-        return a[0] & b[0], a[1] | b[1]
-
-    grown = movegen.grow(group, cell, join)
-    held = movegen.in_hand(boards.hand)
-    return {i: fit & touch & held[i] for i, (fit, touch) in grown.items()}
 
 
 def _anchors(config: Config, orientation: Int32[Array, "lanes"], boards: LocalBoards) -> Word:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Int32, Shaped, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample, uniform_below
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu
-from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, words
+from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, reach, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.host import Position
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
@@ -132,9 +132,10 @@ def _place(config: Config, state: State, action: Int32[Array, "lanes"]) -> State
     places = config.is_placement(action)
     rows = jnp.where(places, _rows_and_piece(config, action), np.uint32(0))
     piece = rows >> np.uint32(MAX_PIECE_SIZE * MAX_PIECE_SIZE)
-    covered = partial(cover, config)
-    board = by_platform(partial(materialize, covered), covered, action, rows)
-    occupied = state.occupied | jnp.where(mover[:, None], board[None], np.uint32(0))
+    cell = lax.rem(action, jnp.int32(config.cells))
+    covered = _words_covered(config, cell, rows)
+    index = np.arange(config.colors * words(config), dtype=np.int32).reshape(config.colors, -1)
+    occupied = state.occupied | _words_at(state.current_color * words(config) + cell // WORD_BITS, covered, index)
     hands = state.hands & ~jnp.where(mover, places.astype(jnp.uint32) << piece, np.uint32(0))
     leaves = (action == config.num_placements) | jnp.all(state.legal_counts == 0, axis=0)
     out = state.out | (mover & leaves[None])
@@ -385,7 +386,8 @@ def next_color(color: Int32[Array, "*lanes"], out: list[Bool[Array, "*lanes"]]) 
 
 
 def _rows_and_piece(config: Config, action: Int32[Array, "lanes"]) -> UInt32[Array, "lanes"]:
-    return jnp.take(jnp.asarray(_ROWS_AND_PIECE), action // config.cells, mode="clip")
+    orientation = lax.div(action, jnp.int32(config.cells))
+    return jnp.take(jnp.asarray(_ROWS_AND_PIECE), orientation, mode="clip")
 
 
 def cover(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> Board:
@@ -396,13 +398,37 @@ def cover(config: Config, action: Int32[Array, "lanes"], rows: UInt32[Array, "la
       action: a placement, or the bit of its anchor.
       rows: the cells, as ``pack_rows`` packs them.
     """
-    cell = action % config.cells
-    first = WORD_BITS * np.arange(words(config), dtype=np.int32)[:, None]
-    board = jnp.zeros((words(config), *action.shape), jnp.uint32)
-    for y in range(MAX_PIECE_SIZE):
-        row = jnp.broadcast_to((rows >> np.uint32(MAX_PIECE_SIZE * y)) & np.uint32(31), board.shape)
-        start = (cell + y * config.size)[None] - first
-        # Shifts by 32 or more give zero, and so do negative shifts, which are large as unsigned numbers.
-        board = board | lax.shift_left(row, start.astype(jnp.uint32))
-        board = board | lax.shift_right_logical(row, (-start).astype(jnp.uint32))
-    return board
+    cell = lax.rem(action, jnp.int32(config.cells))
+    covered = _words_covered(config, cell, rows)
+    return _words_at(cell // WORD_BITS, covered, np.arange(words(config), dtype=np.int32))
+
+
+def _words_covered(config: Config, cell: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> UInt32[Array, "span lanes"]:
+    """The words of ``cover`` that can contain cells, from the word of the anchor on."""
+    span = reach(config) - words(config) + 1
+
+    def place(cell: Int32[Array, "lanes"], rows: UInt32[Array, "lanes"]) -> UInt32[Array, "span lanes"]:
+        piece = [jnp.zeros_like(rows)] * (span + 1)  # anchored at the first bit
+        for y in range(MAX_PIECE_SIZE):
+            row = (rows >> np.uint32(MAX_PIECE_SIZE * y)) & np.uint32(31)
+            word, bit = divmod(y * config.size, WORD_BITS)
+            piece[word] = piece[word] | row << np.uint32(bit)
+            if bit + MAX_PIECE_SIZE > WORD_BITS:
+                piece[word + 1] = piece[word + 1] | row >> np.uint32(WORD_BITS - bit)
+        shift = (cell % WORD_BITS).astype(jnp.uint32)
+        # A shift by 32 gives zero.
+        carried = [jnp.zeros_like(rows), *(lax.shift_right_logical(word, np.uint32(WORD_BITS) - shift) for word in piece)]
+        return jnp.stack([piece[i] << shift | carried[i] for i in range(span)])
+
+    return by_platform(partial(materialize, place), place, cell, rows)
+
+
+def _words_at(
+    first: Int32[Array, "lanes"], part: UInt32[Array, "span lanes"], index: Int32[np.ndarray, "*shape"]
+) -> UInt32[Array, "*shape lanes"]:
+    """Return the words at some indices of a board of which only the words from ``first`` on, ``part``, are not zero."""
+    distance = index[..., None] - first.reshape(*[1] * index.ndim, -1)
+    content = jnp.zeros(distance.shape, jnp.uint32)
+    for i, word in enumerate(part):
+        content = jnp.where(distance == i, jnp.broadcast_to(word, distance.shape), content)
+    return content

@@ -17,6 +17,7 @@ VARIANTS = [
     ("tilewe", {"players": 3, "size": 6, "pieces": FEW_PIECES}, 1_000),
     slow("tilewe", {"players": 3, "size": 5}, 2_000),
     ("duo", {"size": 3, "pieces": ("O1", "I2", "L3")}, 500),
+    ("duo", {"size": 9, "pieces": ("X5", "O4")}, 100),  # no placement starts in the last word
     slow("tilewe", {"size": 32}, 5_000),
     slow("classic", {"size": 11}, 5_000),
     *(slow(name, {}, 1_000_000) for name in ("tilewe", "duo", "duo_official", "classic")),
