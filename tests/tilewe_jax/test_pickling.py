@@ -48,14 +48,14 @@ NOT_SENT = {
     ),
     "exist while a function is traced": (
         "endings games.polyomino.encoding games.polyomino.endings games.polyomino.heuristics records.Positions"
-        " games.polyomino.movegen_gpu games.polyomino.one_ply"
+        " games.polyomino.movegen.LocalBoards games.polyomino.movegen_gpu games.polyomino.one_ply"
         " games.santorini.heuristics games.santorini.lookahead games.triominos.heuristics games.triominos.table"
         " interop.gymnasium.Outcome interop.mctx search.candidates search.evaluators.Evaluation"
         " search.ismcts.InformationSetTree search.mcts.Progress search.rules search.tree.Node search.tree.Path"
     ),
     "pickled by OpenSpiel as text": "chance games.santorini.chance games.triominos.chance interop.open_spiel",
     "tested elsewhere": "interop.torch networks",
-    "used in one process": "cli draw host.Offer presets training utils",
+    "used in one process": "cli draw host.Heuristics host.Offer presets training utils",
 }
 """Modules and classes whose objects are not sent to other processes, by the reason."""
 EXEMPT = {name for names in NOT_SENT.values() for name in names.split()}

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.toy import GAME, SHORT, TOY, trained_in
 from tilewe_jax import arena, networks, presets, records, settings
 from tilewe_jax.agents import agent
 from tilewe_jax.networks import weights
+from tilewe_jax.search.exported import network_interface
 from tilewe_jax.training import Program, Run, checkpoint, loss, metrics, report
 from tilewe_jax.training import run as training
 from tilewe_jax.training.config import GameConfig, TrainConfig
@@ -249,11 +251,15 @@ def test_values_are_tested_on_games_of_others(program: Program, toy_run: Path, t
     text = report.write(tmp_path / "run").read_text()
     assert text.count("Values on games of others") == 1
     assert all(f"<td>{row['first_ply']}-{row['last_ply']}<td>" in text for row in evaluations[-1]["values"])
-    # The network at the end of the whole run knows more.
-    evaluation = Evaluation(config, GAME, tmp_path, sample=value_sample(config, GAME))
+    # The values are those of the given network for the player to move.
+    sample = value_sample(config, GAME)
+    assert sample
     trained = weights.read(GAME, toy_run / "weights" / f"{TOY.iterations:06d}.npz").model
-    (*_, total) = evaluation.run(3, trained)["values"]
-    assert total["correlation"] > max(0, evaluations[0]["values"][-1]["correlation"])
+    (*_, total) = Evaluation(config, GAME, tmp_path, sample=sample).run(3, trained)["values"]
+    observe = jax.vmap(network_interface(GAME, trained).observe)
+    _, values = jax.vmap(partial(networks.base.predict, trained))(observe(sample.state, jnp.asarray(sample.player)))
+    assert total["brier"] == pytest.approx(float(np.mean((values[:, 0] - sample.actual) ** 2)), abs=1e-4)
+    assert total["brier"] != pytest.approx(evaluations[0]["values"][-1]["brier"], abs=1e-3)
     # The games are checked before anything is written.
     (tmp_path / "games.jsonl").unlink()
     with pytest.raises(ValueError, match=r"^evaluation\.value_games: .*games\.jsonl: No such file"):

@@ -37,7 +37,7 @@ def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Arr
     return jnp.concatenate(by_span).astype(jnp.int32)
 
 
-class Span(NamedTuple):
+class _Span(NamedTuple):
     """Consecutive words of a board in which the same orientations can be anchored."""
 
     first: int
@@ -46,7 +46,7 @@ class Span(NamedTuple):
 
 
 @cache
-def _spans(config: Config) -> list[Span]:
+def _spans(config: Config) -> list[_Span]:
     """Split the words of a board into spans. High orientations do not fit at the top, where the last words are."""
     anchored: list[list[int]] = [[] for _ in range(words(config))]
     for i in config.orientations:
@@ -54,10 +54,10 @@ def _spans(config: Config) -> list[Span]:
         for word in {config.bit(cell) // WORD_BITS for cell in cells}:
             anchored[word].append(i)
     groups = [(orientations, list(group)) for orientations, group in groupby(range(len(anchored)), anchored.__getitem__)]
-    return [Span(group[0], group[-1] + 1, tuple(orientations)) for orientations, group in groups]
+    return [_Span(group[0], group[-1] + 1, tuple(orientations)) for orientations, group in groups]
 
 
-def _count(config: Config, span: Span, free: Board, corners: Board, hand: Hand) -> UInt16[Array, "_ lanes"]:
+def _count(config: Config, span: _Span, free: Board, corners: Board, hand: Hand) -> UInt16[Array, "_ lanes"]:
     """``counts`` for the words of a span."""
     if not span.orientations:
         return jnp.zeros((span.last - span.first, *hand.shape), jnp.uint16)
