@@ -142,13 +142,13 @@ def think(
     number = number if simulations is None else simulations
     if not number:
         logits = heuristics.logits(position, actions)
-        best = max(range(len(actions)), key=logits.__getitem__)
         priors = softmax(logits)
-        order = sorted(range(len(actions)), key=logits.__getitem__, reverse=True)[:max_candidates]
+        ranked = sorted(range(len(actions)), key=logits.__getitem__, reverse=True)
         candidates = [
-            _candidate(actions[index], 0, priors[index], None, [position.action_name(actions[index])]) for index in order
+            _candidate(actions[index], 0, priors[index], None, [position.action_name(actions[index])])
+            for index in ranked[:max_candidates]
         ]
-        yield _answer(position, actions[best], heuristics.value(position), 0, candidates)
+        yield _answer(position, actions[ranked[0]], heuristics.value(position), 0, candidates)
         return
     worlds = [position]
     if heuristics.determinize:

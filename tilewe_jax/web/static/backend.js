@@ -1,5 +1,5 @@
 // The connection to the server: requests, sockets and addresses. Everything that needs a server goes through this module.
-// A page without a server has ../site/backend.js at its place, with the same exports, which asks a worker in the browser.
+// A page without a server has ../static_site/backend.js at its place, with the same exports, which asks a worker in the browser.
 
 /** Whether the games are in this browser only, so that nobody else can join or watch. */
 export const LOCAL = false;
