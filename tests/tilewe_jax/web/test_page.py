@@ -94,7 +94,7 @@ def test_two_people_play_undo_resign_and_play_again(open_page: Any) -> None:
     second.open(link).page.wait_for_selector(".board svg")
     assert "#" not in second.page.url, "the token must not stay in the address"
     assert (first.state["you"], second.state["you"]) == (0, 1)
-    first.page.wait_for_selector(".invite", state="hidden")
+    first.page.wait_for_selector(".invite", state="detached")
 
     chance = random.Random(3)
     for page in (first, second, first):
@@ -104,7 +104,7 @@ def test_two_people_play_undo_resign_and_play_again(open_page: Any) -> None:
         for each in (first, second):
             each.wait_for_move(number + 1)
     first.page.keyboard.press("u")
-    second.page.click(".invite button:has-text('Agree')")
+    second.page.click('.requests button:has-text("Agree")')
     first.wait(lambda: first.state["move"] == 2)
     first.wait_for_turn()
     move_by_keyboard(first, chance)
@@ -184,11 +184,11 @@ def test_an_invited_friend_enters_a_name(open_page: Any, server: Server) -> None
     created, later = (server.create("santorini", {"size": 3}, [HUMAN, HUMAN]) for _ in range(2))
     with server.player(created, 0) as first, server.player(later, 0) as third:
         page = open_page().open(created["paths"][1])
-        page.page.wait_for_selector(".name-card")
-        page.page.fill(".name-card input", "Grace")
+        page.page.wait_for_selector(".name-bar")
+        page.page.fill(".name-bar input", "Grace")
         page.page.keyboard.press("Enter")
         first.wait(lambda state: state["seats"][1]["name"] == "Grace")
-        page.page.wait_for_selector(".name-card", state="detached")
+        page.page.wait_for_selector(".name-bar", state="detached")
         page.open(later["paths"][1])
         third.wait(lambda state: state["seats"][1]["name"] == "Grace")
 

@@ -1,6 +1,7 @@
 """The page in Chromium at the sizes of phones and screens: nothing is cut off, covered or outside the window."""
 
 import os
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -161,3 +162,40 @@ def test_a_game(page: Page, server: Server, game: str, options: Json, players: i
     page.page.click('[data-focus="review"]')
     page.page.wait_for_selector(".analysis progress", state="detached")
     check(page, f"{what}, analysis")
+
+
+PHONES = [pytest.param((375, 812), id="upright"), pytest.param((812, 375), id="landscape")]
+
+
+@pytest.mark.parametrize("page", PHONES, indirect=True)
+def test_nothing_moves_under_the_finger(page: Page, server: Server) -> None:
+    """Notes and requests of other players move neither the board nor the button that places the piece."""
+    created = server.create("duo_official", {}, [{"kind": "human"}, {"kind": "human", "name": LONG}])
+    with server.player(created, 1) as other:
+        page.open(created["paths"][0]).page.wait_for_selector(".board svg")
+        page.page.click('[aria-label="Play without a name"]')
+        places = []
+
+        def measure() -> None:
+            places.append([page.page.locator(each).bounding_box() for each in (".board svg", ".tools .place")])
+
+        measure()
+        page.page.keyboard.press("ArrowUp")
+        page.page.wait_for_selector(".note.bad")
+        measure()
+        page.page.evaluate("() => document.querySelector('.note').append(' and so on'.repeat(6))")
+        measure()
+        page.page.keyboard.press("l")
+        page.page.wait_for_selector(".note.good")
+        measure()
+        page.page.keyboard.press("Enter")
+        other.wait(lambda state: state["legal"])
+        other.move_at_random(random.Random(1))
+        page.wait_for_turn()
+        other.ask({"type": "undo"})
+        page.page.wait_for_selector(".requests .bar")
+        measure()
+        check(page, "a request")
+        assert all(place == places[0] for place in places), places
+        button = places[0][1]
+        assert button["y"] + button["height"] <= page.page.viewport_size["height"]

@@ -26,11 +26,12 @@ class Lobby {
     this.badge = h("div.engine-state", { role: "status" });
     this.cards = h("div.cards", { role: "radiogroup", ariaLabel: "Games", onkeydown: (event) => this.#cardKey(event) });
     this.form = h("div.form-place", {});
+    this.own = h("div.lists.own", {});
     this.lists = h("div.lists", {});
     render(
       container,
       h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
-      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
     );
     this.#load();
   }
@@ -139,9 +140,9 @@ class Lobby {
     const list = (title, items, empty, action) =>
       (items.length || empty) &&
       h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
+    render(this.own, list("Your games", own, "", (game) => h("a.button.primary", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `own-${game.id}` } }, "Continue")));
     render(
       this.lists,
-      list("Your games", own, "", (game) => h("a.button.primary", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `own-${game.id}` } }, "Continue")),
       list("Open games", open, LOCAL ? "" : "Nobody is waiting. Start a game for anyone, and it will appear here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),
       list("In progress", running, "", (game) => h("a.button", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `watch-${game.id}` } }, icon("eye"), "Watch")),
       list("Just finished", over, "", (game) => h("a.button", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `over-${game.id}` } }, "View")),

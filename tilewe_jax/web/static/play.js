@@ -86,7 +86,7 @@ class PlayPage {
         analyse: (move) => this.connection.send({ type: "analyze", move }),
         analysisReason: () => this.#analysisReason(),
         status: () => this.#statusLine(),
-        header: (above, card) => this.#header(above, card),
+        header: (above, card, requests) => this.#header(above, card, requests),
         actions: () => this.#actions(),
         key: (event) => this.#key(event),
       });
@@ -312,23 +312,15 @@ class PlayPage {
     return [h("span", {}, `${game.nameOf(player)}${color} to move`)];
   }
 
-  #header(element, card) {
+  #header(element, card, requests) {
     const { game } = this;
-    if (!this.invite) {
-      this.invite = h("section.invite", { ariaLabel: "Invitations and requests" });
-      render(element, this.invite);
-    }
     resultCard(card, game, [
       game.you !== null && h("button.primary", { dataset: { focus: "rematch" }, onclick: () => this.#rematch() }, game.rematch ? "Join the rematch" : "Rematch"),
       h("button", { dataset: { focus: "review" }, onclick: () => this.#review() }, icon("chart"), "Analyse"),
       h("a.button", { href: link("/"), dataset: { link: "" } }, "New game"),
     ]);
-    const cards = [this.#nameCard(), ...this.#invitations(), this.#openSeat(), this.#undoRequest()].filter(Boolean);
-    this.invite.hidden = cards.length === 0;
-    if (this.inviteKey !== cards.map((card) => card.textContent).join()) {
-      this.inviteKey = cards.map((card) => card.textContent).join();
-      render(this.invite, cards);
-    }
+    renderOnce(element, this.#invitations());
+    renderOnce(requests, [this.#nameBar(), this.#openSeat(), this.#undoRequest()].filter(Boolean));
   }
 
   #review() {
@@ -344,12 +336,12 @@ class PlayPage {
     return (invitations.get(this.id) ?? [])
       .filter(({ seat }) => seat !== game.you && game.seats[seat] && !game.seats[seat].connected)
       .map(({ seat, token }) =>
-        h("div.card", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to a friend. It gives access to this seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
+        h("div.card.invite", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to a friend. It gives access to this seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
       );
   }
 
   /** A form for the name of a user who came by a link. */
-  #nameCard() {
+  #nameBar() {
     const { game } = this;
     if (!this.guest || game.you === null || game.over || game.shared || !isUnnamed(game.seats[game.you].name)) return null;
     const field = h("input", { type: "text", maxLength: 40, placeholder: "Your name", ariaLabel: "Your name", dataset: { focus: "guest-name" } });
@@ -357,22 +349,26 @@ class PlayPage {
       event.preventDefault();
       this.#rename(field.value);
     };
-    return h("form.card.row.name-card", { onsubmit: submit }, h("p", {}, "Other players see you as ", h("b", {}, `Player ${game.you + 1}`), "."), field, h("button.primary", { type: "submit" }, "Set name"));
+    const later = () => {
+      this.guest = false;
+      this.table.update();
+    };
+    return h("form.bar.name-bar", { onsubmit: submit }, h("p", {}, `You are player ${game.you + 1}.`), field, h("button.primary", { type: "submit" }, "Set name"), h("button.quiet", { type: "button", ariaLabel: "Play without a name", onclick: later }, icon("close")));
   }
 
   #openSeat() {
     const { game } = this;
     const seat = game.seats.findIndex(({ kind }) => kind === "open");
     if (seat < 0 || game.you !== null || game.over) return null;
-    return h("div.card.row", {}, h("p", {}, "This game has an open seat."), h("button.primary", { onclick: () => this.#takeSeat(seat) }, "Take the seat"));
+    return h("div.bar", {}, h("p", {}, "This game has an open seat."), h("button.primary", { onclick: () => this.#takeSeat(seat) }, "Take the seat"));
   }
 
   #undoRequest() {
     const { game } = this;
     if (game.undo === null || game.you === null || game.shared) return null;
-    if (game.undo === game.you) return h("div.card", {}, h("p", {}, "You asked to take back your move. Another player must agree."));
+    if (game.undo === game.you) return h("div.bar", {}, h("p", {}, "You asked to take back your move. Another player must agree."));
     const answer = (accept) => () => this.#ask({ type: "answer_undo", accept });
-    return h("div.card.row", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Decline"));
+    return h("div.bar", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Decline"));
   }
 
   #actions() {
@@ -388,4 +384,12 @@ class PlayPage {
       button(SHARE, SHARE === "Share" ? "Share and download" : "Save to files", "share", () => shareDialog(game)),
     ];
   }
+}
+
+/** Render children, unless they have the text of those on display, so that what a user types in them stays. */
+function renderOnce(container, children) {
+  const key = children.map((child) => child.textContent).join();
+  if (container.dataset.shown === key) return;
+  container.dataset.shown = key;
+  render(container, children);
 }

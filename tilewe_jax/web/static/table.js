@@ -15,8 +15,8 @@ import { Timeline } from "./timeline.js";
 
 /**
  * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
- * `status()` returns the line above the board; `header(header, result)` fills the header and the result card; `actions()` returns
- * the buttons below the players; `key(event)` handles further keys.
+ * `status()` returns the line above the board; `header(header, result, requests)` fills the header, the result card and the bars
+ * over the board; `actions()` returns the buttons below the players; `key(event)` handles further keys.
  */
 export class Table {
   busy = false; // a move has been sent and is not acknowledged yet
@@ -39,6 +39,7 @@ export class Table {
     this.header = h("div.header", {});
     this.result = h("section.result", { ariaLabel: "Result", hidden: true });
     this.boardPlace = h("div.board-place", {});
+    this.requests = h("div.requests", { role: "group", ariaLabel: "Requests", ariaLive: "polite" });
     this.noteLine = h("p.note", { ariaLive: "off" });
     this.toolsPlace = h("div.tools-place", {});
     this.trayPlace = h("aside.side.left", { ariaLabel: "Pieces" });
@@ -112,7 +113,7 @@ export class Table {
       this.board = boardFor(this);
       this.element.classList.add(`kind-${game.kind}`);
       this.element.classList.toggle("watching", game.you === null);
-      render(this.boardPlace, this.board.element);
+      render(this.boardPlace, this.board.element, this.requests);
       render(this.trayPlace, this.board.tray);
       this.trayPlace.hidden = !this.board.tray;
       render(this.toolsPlace, this.board.tools);
@@ -128,7 +129,7 @@ export class Table {
     this.players.update();
     this.timeline.update();
     render(this.status, this.services.status());
-    this.services.header?.(this.header, this.result);
+    this.services.header?.(this.header, this.result, this.requests);
     const menuIsOpen = this.actions.querySelector(".menu")?.open;
     render(this.actions, this.services.actions?.(), this.#viewMenu(menuIsOpen));
     this.#drawPanel();
