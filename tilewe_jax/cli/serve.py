@@ -56,8 +56,11 @@ class Serve(Trust):
     engines: int = 2
     """Number of engine processes, each with a core and about a gigabyte. With more than one, one process is for analyses, so
     that games do not wait for them. 0 starts none, for people and bots."""
+    metrics: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
+    """Addresses or networks like 10.0.0.0/8 that may read the measurements at /metrics, besides this machine."""
 
-    def run(self) -> None:
+    def _check(self) -> None:
+        """Check the options that need no other options. Raises ``UsageError``."""
         if not 0 <= self.port < 1 << 16:
             raise UsageError(f"--port must be 0 to 65535, not {self.port}")
         if self.engines < 0:
@@ -67,7 +70,8 @@ class Serve(Trust):
         for name in self.names:
             if not _is_host_name(name):
                 raise UsageError(f"--names must be host names like games.example.org, not {name!r}")
-        missing = [name for name in ("starlette", "uvicorn", "websockets") if importlib.util.find_spec(name) is None]
+        needed = ("prometheus_client", "starlette", "uvicorn", "websockets")
+        missing = [name for name in needed if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(f"serve needs {', '.join(missing)}: pip install 'tilewe-jax[web]'")
         from tilewe_jax.host_games import OFFERS
@@ -77,12 +81,18 @@ class Serve(Trust):
             raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}{hint}")
         if self.runs is not None and not self.runs.is_dir():
             raise UsageError(f"--runs: {self.runs} is not a folder")
+
+    def run(self) -> None:
+        self._check()
+        metrics_clients = [_network("--metrics", text) for text in self.metrics]
         import uvicorn
 
         from tilewe_jax.web.app import LOCAL_NAMES, create_app
         from tilewe_jax.web.engines import EnginePool
+        from tilewe_jax.web.guard import LOOPBACK
         from tilewe_jax.web.limits import Limits
         from tilewe_jax.web.live import Live
+        from tilewe_jax.web.monitor import Monitor
         from tilewe_jax.web.sockets import fitted, server_config
         from tilewe_jax.web.store import Store
         from tilewe_jax.web.stored import StoreError
@@ -95,7 +105,7 @@ class Serve(Trust):
         except (OSError, StoreError) as error:
             listener.close()
             raise UsageError(f"--data: {error}") from None
-        limits = fitted(Limits())
+        limits, monitor = fitted(Limits()), Monitor()
         app = create_app(
             store,
             EnginePool([*engine_command(agents), *self.imports_as_arguments()], self.engines) if self.engines else None,
@@ -105,8 +115,10 @@ class Serve(Trust):
             runs=self.runs,
             live=Live([sys.executable, "-m", "tilewe_jax.web.live_games", "--game", self.live]) if self.engines else None,
             limits=limits,
+            monitor=monitor,
+            metrics_clients=(*LOOPBACK, *metrics_clients),
         )
-        config = server_config(app, limits)
+        config = server_config(app, limits, monitor)
         host, port = listener.getsockname()[:2]
         address = ipaddress.ip_address(host.partition("%")[0])
         is_everywhere = address.is_unspecified
@@ -209,6 +221,15 @@ def _error_of(game: str, agent: str) -> str | None:
     except (MemoryError, OSError, ValueError) as error:
         return " ".join(str(error).split())
     return None
+
+
+def _network(option: str, text: str) -> "ipaddress.IPv4Network | ipaddress.IPv6Network":
+    """Return the network in a value of an option. Raises ``UsageError``."""
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        reason = " (the address has bits outside of the network)" if "host bits" in str(error) else ""
+        raise UsageError(f"{option} must be addresses or networks like 10.0.0.0/8, not {text!r}{reason}") from None
 
 
 def _is_host_name(name: str) -> bool:

@@ -22,10 +22,11 @@ from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog, games_script
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
-from tilewe_jax.web.guard import Guard
+from tilewe_jax.web.guard import LOOPBACK, Guard, Network, includes
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import first_of, serve
+from tilewe_jax.web.monitor import CONTENT_TYPE, Monitor, Monitored
 from tilewe_jax.web.requests import ANIMATIONS, THEMES, choice_of, ids_of, integer_of, refusal_of
 from tilewe_jax.web.room import Room
 from tilewe_jax.web.rooms import Rooms
@@ -44,6 +45,11 @@ MAX_ANIMATIONS = 8
 """Maximum number of waiting animations; one is drawn at a time, which takes seconds."""
 _NO_CACHE = {"cache-control": "no-cache"}
 """Browsers ask whether a file has changed, so that no old script runs with a new server."""
+
+HEALTH_SECONDS = 5.0
+"""Time within which the database of a healthy server answers."""
+FORWARDING_HEADERS = ("x-forwarded-for", "forwarded", "via")
+"""Headers of requests that a proxy has forwarded."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -66,9 +72,12 @@ class Server:
         limits: Limits,
         runs: Path | None,
         live: Live | None,
+        monitor: Monitor,
+        metrics_clients: Sequence[Network],
     ) -> None:
-        self.limits, self.engines, self.store = limits, engines, store
-        self.rooms = Rooms(store, engines, agents, analysis_agents, limits)
+        self.limits, self.engines, self.store, self.monitor = limits, engines, store, monitor
+        self.rooms = Rooms(store, engines, agents, analysis_agents, limits, monitor)
+        self._metrics_clients = metrics_clients
         self.studies = Studies(self.rooms)
         self.runs = Runs(runs)
         self.live = live
@@ -258,6 +267,27 @@ class Server:
         """The newest games of a training run."""
         return Text(await self.runs.games(request.path_params["name"]))
 
+    # ---- For operators
+
+    async def health(self, request: Request) -> Response:
+        """The state of the server: status 200 if the database can be read and changed, otherwise 503."""
+        state = {"engine": self.rooms.engine_state, "version": self.version}
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                await self.store.check()
+        except (StoreError, TimeoutError) as error:
+            reason = str(error) or f"the database did not answer within {HEALTH_SECONDS:g} seconds"
+            log.error("the server is not healthy: %s", reason)
+            return JSONResponse({"status": "failed", "error": "the database cannot be used", **state}, 503)
+        return JSONResponse({"status": "ok", **state})
+
+    async def metrics(self, request: Request) -> Response:
+        """The measurements, for direct requests of permitted addresses."""
+        is_forwarded = any(name in request.headers for name in FORWARDING_HEADERS)
+        if is_forwarded or not includes(self._metrics_clients, address_of(request)):
+            raise RefusedError("metrics are for direct requests of the addresses of --metrics", status=403)
+        return Response(await self.monitor.text(self), media_type=CONTENT_TYPE)
+
     # ---- WebSockets
 
     async def game_socket(self, websocket: WebSocket) -> None:
@@ -282,6 +312,7 @@ class Server:
                 await serve(websocket, address)
         except (RefusedError, StoreError) as error:
             refusal = refusal_of(error)
+            self.monitor.refused("socket", refusal.status, str(refusal), address, websocket.url.path)
             with contextlib.suppress(Exception):  # the client may be gone
                 async with asyncio.timeout(self.limits.send_seconds):
                     await websocket.send_json({"type": "error", "ref": None, "error": str(refusal), "field": refusal.field})
@@ -373,6 +404,8 @@ def create_app(
     runs: Path | None = None,
     live: Live | None = None,
     limits: Limits | None = None,
+    monitor: Monitor | None = None,
+    metrics_clients: Sequence[Network] = LOOPBACK,
 ) -> Starlette:
     """Return the application of a server.
 
@@ -385,9 +418,11 @@ def create_app(
       runs: folder with training runs to show.
       live: self-play games to show.
       limits: the limits.
+      monitor: receives measurements and refusals.
+      metrics_clients: addresses that may read the measurements.
     """
-    limits = limits or Limits()
-    server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live)
+    limits, monitor = limits or Limits(), monitor or Monitor()
+    server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live, monitor, metrics_clients)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -412,6 +447,8 @@ def create_app(
 
     routes = [
         *(Route(path, _page) for path in ("/", "/game/{id}", "/study", "/study/{id}", "/dashboard")),
+        api("/healthz", "GET", server.health),
+        api("/metrics", "GET", server.metrics),
         api("/api/catalog", "GET", server.catalog),
         api("/api/games", "POST", server.create_game),
         api("/api/games", "GET", server.list_games),
@@ -436,7 +473,7 @@ def create_app(
     ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, host_names=host_names)],
+        middleware=[Middleware(Monitored, monitor=monitor), Middleware(Guard, host_names=host_names)],
         exception_handlers={HTTPException: _error, 500: _error},
         lifespan=lifespan,
     )

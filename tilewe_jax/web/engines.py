@@ -97,6 +97,8 @@ class _Process:
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._last_answer = 0.0
         self._is_needed = asyncio.Event()
+        self.num_ends = 0
+        """Number of times that the process has ended unexpectedly."""
         self._was_ready = False
         """Whether the current process has reported that it is ready."""
 
@@ -219,6 +221,7 @@ class _Process:
                 await self._live()
             except Exception as error:  # any failure leads to a restart
                 self._last_lines.append(str(error))
+            self.num_ends += 1
             self.warm.clear()
             self._bury()
             if self._was_ready:
@@ -314,6 +317,12 @@ class EnginePool:
         self._players = [process(False) for _ in range(max(1, processes - 1))]
         self._analyst = process(True) if processes > 1 else self._players[0]
         self._processes = [*self._players, self._analyst] if processes > 1 else self._players
+
+    @property
+    def processes(self) -> dict[str, _Process]:
+        """The processes by name: ``moves-0`` and up, and ``analyses`` if it is a separate process."""
+        named = {f"moves-{number}": process for number, process in enumerate(self._players)}
+        return named if self._analyst in self._players else {**named, "analyses": self._analyst}
 
     def start(self) -> None:
         """Start the processes in the running event loop."""

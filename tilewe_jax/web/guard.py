@@ -1,7 +1,7 @@
 """Protection against requests that other web pages make in a visitor's browser."""
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -22,6 +22,21 @@ SECURITY_HEADERS = {
 }
 """Headers of every response. They forbid content of other servers, inline scripts, and frames in other pages."""
 _HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LOOPBACK: tuple[Network, ...] = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1"))
+"""The addresses of this machine."""
+
+
+def includes(networks: Iterable[Network], address: str) -> bool:
+    """Return whether an address is in one of these networks; ``False`` for a text that is not an address."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    ip = getattr(ip, "ipv4_mapped", None) or ip  # on a listener of IPv6, IPv4 addresses are ::ffff:1.2.3.4
+    return any(ip in network for network in networks)
 
 
 def allows_host(host: str, names: Collection[str]) -> bool:

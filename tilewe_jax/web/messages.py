@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -102,12 +103,12 @@ class Client:
 
     async def handle(self, text: str | bytes | None) -> bool:
         """Handle a message and send its answer; return whether the connection continues."""
-        connection = self.connection
+        connection, started = self.connection, time.monotonic()
         message: Any = None
         try:
             if not self._bucket.take():
                 self._ignored += 1
-                connection.reply(_refused(None, RefusedError("too many messages; wait a moment", status=429)))
+                connection.reply(self._refused(None, RefusedError("too many messages; wait a moment", status=429)))
                 return self._ignored < self.limits.message_burst
             message = read_message(text, self.limits)
             handler = self._handlers.get(message["type"]) if isinstance(message.get("type"), str) else None
@@ -115,10 +116,19 @@ class Client:
                 raise RefusedError(f"type must be one of {', '.join(self._handlers)}", "type")
             answer = await handler(message)
         except RefusedError as refusal:
-            answer = _refused(ref_of(message), refusal)
+            answer = self._refused(ref_of(message), refusal)
         if answer is not None:
-            connection.reply({**answer, "ref": ref_of(message)})
+            observer = self._rooms.observer
+            is_move = answer["type"] == "ok" and message["type"] == "move"
+            when_sent = (lambda: observer.acknowledged(time.monotonic() - started)) if is_move else None
+            connection.reply({**answer, "ref": ref_of(message)}, when_sent)
         return True
+
+    def _refused(self, ref: Any, refusal: RefusedError) -> Json:
+        """Return the answer to a refused message, and note the refusal."""
+        path = f"/api/games/{self._room.id}/socket"
+        self._rooms.observer.refused("message", refusal.status, str(refusal), self.connection.address, path)
+        return {"type": "error", "ref": ref, "error": str(refusal), "field": refusal.field}
 
     # ---- Handlers by type
 
@@ -199,16 +209,12 @@ class Client:
             try:
                 answer = await work()
             except RefusedError as refusal:
-                answer = _refused(ref, refusal)
+                answer = self._refused(ref, refusal)
             connection.reply({**answer, "ref": ref})
 
         task = self._rooms.spawn(run())
         connection.tasks.add(task)
         task.add_done_callback(connection.tasks.discard)
-
-
-def _refused(ref: Any, refusal: RefusedError) -> Json:
-    return {"type": "error", "ref": ref, "error": str(refusal), "field": refusal.field}
 
 
 async def converse(

@@ -66,7 +66,8 @@ class Connection:
         self.tasks: set[asyncio.Task[None]] = set()
         """Its analyses and hints in progress."""
         self._send, self._limits = send, limits
-        self._replies: deque[str] = deque()
+        self._replies: deque[tuple[str, Callable[[], None] | None]] = deque()
+        """Waiting messages, each with a function to call when it was sent."""
         self._has_news = False
         self._wake = asyncio.Event()
         self._has_room = asyncio.Event()
@@ -78,12 +79,12 @@ class Connection:
         self._has_news = True
         self._wake.set()
 
-    def reply(self, message: Mapping[str, Any]) -> None:
-        """Queue a message. The connection ends if the queue is full."""
+    def reply(self, message: Mapping[str, Any], when_sent: Callable[[], None] | None = None) -> None:
+        """Queue a message; ``when_sent`` is called after it was sent. The connection ends if the queue is full."""
         if len(self._replies) >= self._limits.replies:
             self._is_lost = True
         else:
-            self._replies.append(encoded(message))
+            self._replies.append((encoded(message), when_sent))
             if len(self._replies) > self._limits.replies // 2:
                 self._has_room.clear()
         self._wake.set()
@@ -99,15 +100,18 @@ class Connection:
             self._wake.clear()
             while (self._replies or self._has_news) and not self._is_lost:
                 # The state goes first, so that an acknowledged move is already in the last state of the client.
+                when_sent = None
                 if self._has_news:
                     self._has_news = False
                     text = await room.state_text(self)
                 else:
-                    text = self._replies.popleft()
+                    text, when_sent = self._replies.popleft()
                     if len(self._replies) <= self._limits.replies // 2:
                         self._has_room.set()
                 async with asyncio.timeout(self._limits.send_seconds):
                     await self._send(text)
+                if when_sent:
+                    when_sent()
 
 
 class Room:
@@ -322,7 +326,8 @@ class Room:
         mover = session.mover
         question = self._rooms.question(session, len(session.moves), seat.agent or "", seed=random.getrandbits(31))
         note = analysis = None
-        action = -1
+        action, started = -1, time.monotonic()
+        was_warm = self._rooms.turns.is_warm(question)
         while action < 0:
             try:
                 answer = await self._rooms.turns.ask(question, self._address)
@@ -330,6 +335,7 @@ class Room:
                 analysis = await asyncio.to_thread(analysis_of, session.position, answer, seat.agent)
                 if session.position.explain(action) is not None:
                     raise EngineError(f"it chose the illegal action {action}")
+                self._rooms.observer.engine_moved(time.monotonic() - started, was_warm)
             except UnavailableError:
                 self.notify()
                 await asyncio.sleep(RETRY_SECONDS)

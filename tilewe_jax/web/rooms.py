@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewe_jax.host_games import OFFERS
 from tilewe_jax.web.catalog import Agent, make_game, new_deal
+from tilewe_jax.web.events import Observer
 from tilewe_jax.web.forms import NUMBER, fits
 from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.questions import EngineError, Engines, Question, UnavailableError
@@ -52,6 +53,7 @@ class Rooms:
       agents: the offered agents by game.
       analysis_agents: default agent for analyses by game; ``ANALYSIS_AGENT`` for other games.
       limits: the limits.
+      observer: receives measurements and refusals.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Rooms:
         agents: Mapping[str, Sequence[Agent]],
         analysis_agents: Mapping[str, str],
         limits: Limits,
+        observer: Observer | None = None,
     ) -> None:
         self.store, self.engines, self.limits = store, engines, limits
+        self.observer = observer or Observer()
         self.agents, self._analysis_agents = agents, analysis_agents
         self._rooms: dict[str, Room] = {}
         self._loading: dict[str, asyncio.Task[Room | None]] = {}
@@ -123,6 +127,16 @@ class Rooms:
         for room in self._rooms.values():
             if room.session.engine_to_move:
                 room.notify()
+
+    @property
+    def num_in_memory(self) -> int:
+        """Number of games in memory."""
+        return len(self._rooms)
+
+    @property
+    def num_connected(self) -> int:
+        """Number of games with connected clients."""
+        return sum(bool(room.connections) for room in self._rooms.values())
 
     @property
     def engine_state(self) -> Json:

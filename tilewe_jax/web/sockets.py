@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from tilewe_jax.web.events import Observer
 from tilewe_jax.web.limits import Limits, TokenBucket
 
 if sys.platform != "win32":
@@ -57,23 +58,30 @@ class RepeatFilter(logging.Filter):
 
 
 class Sockets:
-    """Counts of the open connections by address, and their limits."""
+    """Counts of the open connections by address, and their limits.
 
-    def __init__(self, limits: Limits) -> None:
+    Args:
+      limits: the limits.
+      observer: receives refusals.
+    """
+
+    def __init__(self, limits: Limits, observer: Observer | None = None) -> None:
         self.limits = limits
+        self._observer = observer or Observer()
         self._http: Counter[str] = Counter()
         self._upgraded: Counter[str] = Counter()
 
     def enter(self, address: str) -> str | None:
         """Count an HTTP connection, or return the reason to refuse it."""
         limits = self.limits
-        return _enter(self._http, address, "HTTP connections", limits.http_connections_per_address, limits.http_connections)
+        per_address = limits.http_connections_per_address
+        return self._enter(self._http, address, "HTTP connections", per_address, limits.http_connections)
 
     def upgrade(self, address: str) -> str | None:
         """Count an HTTP connection as a WebSocket from now on, or return the reason to refuse it."""
         limits = self.limits
         # The application has lower limits and refuses a WebSocket with a message that the page shows.
-        refusal = _enter(
+        refusal = self._enter(
             self._upgraded, address, "WebSockets", limits.connections_per_address + _CLOSING, limits.connections + _CLOSING
         )
         if refusal is None:
@@ -88,16 +96,18 @@ class Sockets:
         """Count the end of a WebSocket."""
         _leave(self._upgraded, address)
 
-
-def _enter(counter: "Counter[str]", address: str, kind: str, limit_per_address: int, limit: int) -> str | None:
-    if counter[address] >= limit_per_address:
-        log.warning("more than %d " + kind + " from one address are refused", limit_per_address)
-        return "too many connections from this address"
-    if counter.total() >= limit:
-        log.warning("more than %d " + kind + " are refused", limit)
-        return "the server has too many connections; try again later"
-    counter[address] += 1
-    return None
+    def _enter(self, counter: "Counter[str]", address: str, kind: str, limit_per_address: int, limit: int) -> str | None:
+        if counter[address] >= limit_per_address:
+            log.warning("more than %d " + kind + " from one address are refused", limit_per_address)
+            refusal = "too many connections from this address"
+        elif counter.total() >= limit:
+            log.warning("more than %d " + kind + " are refused", limit)
+            refusal = "the server has too many connections; try again later"
+        else:
+            counter[address] += 1
+            return None
+        self._observer.refused("connection", 503, refusal, address, "")
+        return refusal
 
 
 def _leave(counter: "Counter[str]", address: str) -> None:
@@ -273,9 +283,15 @@ def fitted(limits: Limits) -> Limits:
     )
 
 
-def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
-    """Return the configuration of a Uvicorn server with these limits."""
-    sockets = {"sockets": Sockets(limits)}
+def server_config(app: ASGIApp, limits: Limits, observer: Observer | None = None) -> uvicorn.Config:
+    """Return the configuration of a Uvicorn server.
+
+    Args:
+      app: the application.
+      limits: the limits of connections.
+      observer: receives the refusals of connections.
+    """
+    sockets = {"sockets": Sockets(limits, observer)}
     for name in ("tilewe_jax.web", "uvicorn.error"):
         logger = logging.getLogger(name)
         if not any(isinstance(each, RepeatFilter) for each in logger.filters):

@@ -213,6 +213,17 @@ class Store:
         with self._reading:
             return int(self._query(f"SELECT count(*) FROM {table}")[0][0])
 
+    def num_bytes(self) -> int:
+        """Return the size in bytes of the used part of the database, without its log."""
+        with self._reading:
+            pages, free, size = (self._query(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size"))
+        return int((pages - free) * size)
+
+    async def check(self) -> None:
+        """Check that the database can be read and locked for a change. Raises ``StoreError``."""
+        await self._write(lambda file: None)
+        await asyncio.to_thread(self.count_studies)
+
     def study(self, study_id: str) -> str | None:
         """Return the content of the study with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:

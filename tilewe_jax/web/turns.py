@@ -55,9 +55,9 @@ class Turns:
     async def ask(self, question: Question, address: str) -> dict[str, Any]:
         """Return the answer to a question of an address. Raises ``EngineError``."""
         async with self._share(address) as share, share.asking:
-            while not self._is_known(question) and share.compiling not in (None, question.key):
+            while not self.is_warm(question) and share.compiling not in (None, question.key):
                 await share.is_free.wait()
-            if self._is_known(question):
+            if self.is_warm(question):
                 return await self._answer(question)
             share.compiling = question.key
             share.num_compiling += 1
@@ -73,15 +73,16 @@ class Turns:
 
     async def warm_up(self, question: Question, address: str) -> None:
         """Compile the search of a question once no game waits for the engine. Raises ``EngineError``."""
-        if self._is_known(question):
+        if self.is_warm(question):
             return
         async with self._warming:  # one search at a time, over all games
             while self._engines.state != "ready" or self._engines.num_waiting_with(question):
                 await asyncio.sleep(_POLL_SECONDS)
-            if not self._is_known(question) and self._compilations.take(address):
+            if not self.is_warm(question) and self._compilations.take(address):
                 await self._answer(question)
 
-    def _is_known(self, question: Question) -> bool:
+    def is_warm(self, question: Question) -> bool:
+        """Return whether the search of a question is compiled, at least for a batch of another size."""
         return question.key in self._answered or self._engines.is_warm(question)
 
     async def _answer(self, question: Question) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class Turns:
 
     async def _may_compile(self, share: _Share, question: Question, address: str) -> None:
         idle = 0
-        while not (share.is_allowed or self._is_known(question) or self._compilations.take(address)) and idle < _IDLE_POLLS:
+        while not (share.is_allowed or self.is_warm(question) or self._compilations.take(address)) and idle < _IDLE_POLLS:
             await asyncio.sleep(_POLL_SECONDS)
             idle = 0 if self._engines.num_waiting_with(question) else idle + 1
         share.is_allowed = True

@@ -113,6 +113,8 @@ def test_wrong_options_give_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--names", "a" * 64], "--names"),
         (["--names", "http://games.example.org"], "--names"),
         (["--live", "chess"], "--live"),
+        (["--metrics", "everyone"], "--metrics"),
+        (["--metrics", "10.0.0.1/8"], "bits outside"),
         (["--engines", "0", "--agents", "puct"], "--agents"),
         (["--agents", "duo=bset"], "bset"),
         (["--agents", "bset"], "bset"),

@@ -27,10 +27,10 @@ REQUEST = b"GET /api/games HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 
 @contextlib.contextmanager
-def running(app: Any, limits: Limits) -> Iterator[tuple[str, int]]:
+def running(app: Any, limits: Limits, *more: Any) -> Iterator[tuple[str, int]]:
     """Run a server in a thread; gives its address."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-    server = uvicorn.Server(server_config(app, limits))
+    server = uvicorn.Server(server_config(app, limits, *more))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
