@@ -172,6 +172,16 @@ class Page:
         width = self.page.viewport_size["width"]
         return bool(self.page.evaluate("width => document.documentElement.scrollWidth <= width", width))
 
+    def check_installable(self) -> None:
+        """Assert that Chromium offers to install the page."""
+        devtools = self.context.new_cdp_session(self.page)
+        manifest = devtools.send("Page.getAppManifest")
+        assert manifest["url"].endswith("/static/manifest.json")
+        assert manifest["errors"] == []
+        errors = devtools.send("Page.getInstallabilityErrors")["installabilityErrors"]
+        # Pages of tests are in separate contexts, where nothing is installed.
+        assert {error["errorId"] for error in errors} <= {"in-incognito"}
+
     def click_cell(self, cell: list[int]) -> None:
         x, y = self.page.evaluate(
             """([x, y]) => {

@@ -173,7 +173,6 @@ def test_nothing_moves_under_the_finger(page: Page, server: Server) -> None:
     created = server.create("duo_official", {}, [{"kind": "human"}, {"kind": "human", "name": LONG}])
     with server.player(created, 1) as other:
         page.open(created["paths"][0]).page.wait_for_selector(".board svg")
-        page.page.click('[aria-label="Play without a name"]')
         places = []
 
         def measure() -> None:
@@ -195,6 +194,8 @@ def test_nothing_moves_under_the_finger(page: Page, server: Server) -> None:
         other.ask({"type": "undo"})
         page.page.wait_for_selector(".requests .bar")
         measure()
+        bar, board = (page.page.locator(each).bounding_box() for each in (".requests", ".board svg"))
+        assert bar["y"] + bar["height"] <= board["y"] or bar["x"] >= board["x"] + board["width"], "a bar covers the board"
         check(page, "a request")
         assert all(place == places[0] for place in places), places
         button = places[0][1]

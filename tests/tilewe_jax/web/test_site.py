@@ -179,6 +179,7 @@ def test_later_visits_need_no_network(browser: Any, host: Host) -> None:
     page = SitePage(browser, host)
     page.create("santorini", size=3)
     page.page.evaluate("async () => { await navigator.serviceWorker.ready; }")
+    page.check_installable()
     page.context.set_offline(True)
     page.page.reload()
     page.page.wait_for_selector(".board svg")

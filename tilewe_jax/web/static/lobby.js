@@ -4,6 +4,7 @@ import { api, catalog } from "./api.js";
 import { link, LOCAL } from "./backend.js";
 import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
+import { scrollTo } from "./motion.js";
 import { optionsInWords } from "./options.js";
 import { about } from "./rules.js";
 import { playersInWords, Setup } from "./setup.js";
@@ -83,7 +84,7 @@ class Lobby {
 
   #pick(id) {
     this.#choose(id);
-    if (matchMedia("(max-width: 899px)").matches) this.form.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    if (matchMedia("(max-width: 899px)").matches) scrollTo(this.form);
   }
 
   #cardKey(event) {

@@ -15,6 +15,7 @@ export class Game extends EventTarget {
   legal = null;
   clock = null;
   clockAt = 0; // performance.now() at the arrival of the clock
+  arrivedAt = null; // performance.now() at the arrival of the last move, if it arrived alone during the game
   lostAt = null; // performance.now() at the loss of the connection, which stops the clocks
   undo = null;
   redo = false;
@@ -38,6 +39,7 @@ export class Game extends EventTarget {
     const wentBack = base < this.moves.length;
     const live = this.shown === null;
     if (wentBack) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
+    if (moves.length || wentBack) this.arrivedAt = this.id !== null && moves.length === 1 && !wentBack ? performance.now() : null;
     this.moves = [...this.moves.slice(0, base), ...moves];
     this.frames.length = Math.min(this.frames.length, base + 1);
     const frames = message.frames ?? []; // only the last ones of a long game

@@ -1,5 +1,6 @@
 // The page of a game to play or watch: a table connected to the server.
 
+import { alertTo } from "./alerts.js";
 import { api, sentence } from "./api.js";
 import { link, place } from "./backend.js";
 import { Connection, sendOnce } from "./connection.js";
@@ -7,6 +8,7 @@ import { confirmDialog } from "./dialogs.js";
 import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game, isUnnamed } from "./model.js";
+import { scrollTo } from "./motion.js";
 import { shortMove, spokenMove } from "./moves.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
@@ -92,6 +94,7 @@ class PlayPage {
       });
       this.container.classList.add("wide");
     }
+    const isFirst = this.game.id === null;
     const wasOver = this.game.over;
     const wasTurn = this.game.yourTurn;
     const before = this.game.rematch;
@@ -106,6 +109,7 @@ class PlayPage {
       say(`Game over. ${verdict(this.game)}.`);
       invitations.set(this.id, null);
     }
+    if (!isFirst) alertTo(this.game, { moved: message.moves?.length > 0, turned: !wasTurn && this.game.yourTurn && !this.game.shared, ended: this.game.over && !wasOver });
     if (this.game.rematch && !before) this.#rematchOffered();
     this.#changeSeat();
   }
@@ -320,14 +324,14 @@ class PlayPage {
       h("a.button", { href: link("/"), dataset: { link: "" } }, "New game"),
     ]);
     renderOnce(element, this.#invitations());
-    renderOnce(requests, [this.#nameBar(), this.#openSeat(), this.#undoRequest()].filter(Boolean));
+    renderOnce(requests, [this.#undoRequest() ?? this.#openSeat() ?? this.#nameBar()].filter(Boolean));
   }
 
   #review() {
     this.table.openTab("analysis");
     this.game.goTo(0);
     if (!this.#analysisReason()) this.table.analysis.askAll();
-    this.table.panel.scrollIntoView({ block: "nearest", behavior: "smooth" });
+    scrollTo(this.table.panel, "nearest");
   }
 
   #invitations() {
@@ -353,7 +357,7 @@ class PlayPage {
       this.guest = false;
       this.table.update();
     };
-    return h("form.bar.name-bar", { onsubmit: submit }, h("p", {}, `You are player ${game.you + 1}.`), field, h("button.primary", { type: "submit" }, "Set name"), h("button.quiet", { type: "button", ariaLabel: "Play without a name", onclick: later }, icon("close")));
+    return h("form.bar.name-bar", { onsubmit: submit }, h("b", {}, `Player ${game.you + 1}`), field, h("button.primary", { type: "submit" }, "Set name"), h("button.quiet", { type: "button", ariaLabel: "Play without a name", onclick: later }, icon("close")));
   }
 
   #openSeat() {

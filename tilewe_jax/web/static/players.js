@@ -3,6 +3,7 @@
 import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { isUnnamed } from "./model.js";
+import { Counters } from "./motion.js";
 import { swatch } from "./seats.js";
 
 export class Players {
@@ -10,6 +11,9 @@ export class Players {
     this.game = game;
     this.element = h("section.players", { ariaLabel: "Players" });
     this.timer = setInterval(() => this.#tick(), 200);
+    this.counters = new Counters((seat, points) => {
+      if (this.scores[seat]) this.scores[seat].textContent = numeral(points);
+    });
   }
 
   end() {
@@ -21,6 +25,7 @@ export class Players {
     const { view } = game;
     if (!view) return;
     this.clocks = [];
+    this.scores = [];
     render(
       this.element,
       game.seats.map((seat, index) => {
@@ -28,6 +33,7 @@ export class Players {
         const thinking = moves && game.live && game.thinking;
         const clock = game.clock && h("span.clock", { role: "timer", ariaLabel: `Clock of ${game.nameOf(index)}` });
         if (clock) this.clocks[index] = clock;
+        if (view.kind !== "santorini") this.scores[index] = h("span.score", { ariaLabel: `${numeral(view.scores[index])} points` });
         return h(
           "div.player",
           { className: [moves ? "to-move" : "", game.winners.includes(index) ? "winner" : ""].join(" "), "aria-current": moves ? "true" : null },
@@ -39,11 +45,12 @@ export class Players {
             h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
           ),
           clock,
-          view.kind !== "santorini" && h("span.score", { ariaLabel: `${numeral(view.scores[index])} points` }, numeral(view.scores[index])),
+          this.scores[index],
           this.#details(view, index),
         );
       }),
     );
+    this.scores.forEach((_, seat) => this.counters.set(seat, view.scores[seat], game.live && game.arrivedAt !== null));
     this.#tick();
   }
 

@@ -1,5 +1,6 @@
 // The view of one game: board, trays, players, moves, analysis. Games and studies share it.
 
+import { alertSwitches } from "./alerts.js";
 import { AnalysisPanel } from "./analysis.js";
 import { boardFor } from "./boards/index.js";
 import { confirmDialog } from "./dialogs.js";
@@ -16,7 +17,7 @@ import { Timeline } from "./timeline.js";
 /**
  * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
  * `status()` returns the line above the board; `header(header, result, requests)` fills the header, the result card and the bars
- * over the board; `actions()` returns the buttons below the players; `key(event)` handles further keys.
+ * above the board; `actions()` returns the buttons below the players; `key(event)` handles further keys.
  */
 export class Table {
   busy = false; // a move has been sent and is not acknowledged yet
@@ -50,7 +51,7 @@ export class Table {
       "div.table",
       {},
       this.trayPlace,
-      h("section.center", { ariaLabel: "Board" }, this.status, this.boardPlace, this.noteLine, this.toolsPlace, this.timeline.bar, this.text),
+      h("section.center", { ariaLabel: "Board" }, h("div.status-place", {}, this.status, this.requests), this.boardPlace, this.noteLine, this.toolsPlace, this.timeline.bar, this.text),
       h("aside.side.right", { ariaLabel: "Game" }, this.header, this.result, this.players.element, this.actions, this.panel),
     );
     render(container, this.element);
@@ -113,7 +114,7 @@ export class Table {
       this.board = boardFor(this);
       this.element.classList.add(`kind-${game.kind}`);
       this.element.classList.toggle("watching", game.you === null);
-      render(this.boardPlace, this.board.element, this.requests);
+      render(this.boardPlace, this.board.element);
       render(this.trayPlace, this.board.tray);
       this.trayPlace.hidden = !this.board.tray;
       render(this.toolsPlace, this.board.tools);
@@ -179,8 +180,16 @@ export class Table {
     return h(
       "details.menu",
       { open },
-      h("summary.button", { ariaLabel: "Display options", title: "Display options", dataset: { focus: "view-menu" } }, icon("eye"), h("span", {}, "View")),
-      h("div.menu-content", {}, toggle("coordinates", "Coordinates"), toggle("numbers", "Move numbers"), this.game.kind === "polyomino" && !this.game.studied && toggle("corners", "Open corners"), toggle("textBoard", "Board as text")),
+      h("summary.button", { ariaLabel: "Display and alerts", title: "Display and alerts", dataset: { focus: "view-menu" } }, icon("eye"), h("span", {}, "View")),
+      h(
+        "div.menu-content",
+        {},
+        toggle("coordinates", "Coordinates"),
+        toggle("numbers", "Move numbers"),
+        this.game.kind === "polyomino" && !this.game.studied && toggle("corners", "Open corners"),
+        toggle("textBoard", "Board as text"),
+        !this.game.studied && alertSwitches(),
+      ),
     );
   }
 

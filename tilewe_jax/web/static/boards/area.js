@@ -2,6 +2,7 @@
 
 import { boardSvg, cellAt } from "../render/tilewe-game.js";
 import { h } from "../dom.js";
+import { arrive } from "../motion.js";
 
 const DRAG = 8; // pixels after which a touch is a drag
 
@@ -98,6 +99,29 @@ export class BoardArea {
       ...(keyboard && this.cursor && !decoration.ghost ? { cursor: this.cursor } : {}),
     });
     this.element.replaceChildren(this.svg);
+    this.#arrive();
+  }
+
+  #arrive() {
+    const { lastMove, arrivedAt, live, you, shared } = this.game;
+    if (arrivedAt === null || !live || !lastMove) return;
+    const isOwn = lastMove.player === you && !shared; // it was already seen in its place
+    const piece = isOwn ? null : this.pieceOf(lastMove);
+    arrive(performance.now() - arrivedAt, this.svg.querySelectorAll(".tilewe-last"), piece, piece && this.origin(lastMove, piece));
+  }
+
+  /** The drawn piece of the last move, or null. */
+  pieceOf() {
+    return null;
+  }
+
+  /** The offset from which a piece slides into place: from the edge of the board that is nearest. */
+  origin(move, piece) {
+    const { width, height } = this.svg.viewBox.baseVal;
+    const box = piece.getBBox();
+    const [x, y] = [box.x + box.width / 2 - width / 2, box.y + box.height / 2 - height / 2];
+    const length = Math.hypot(x, y) || 1;
+    return [(120 * x) / length, (120 * y) / length];
   }
 
   changed() {

@@ -114,6 +114,20 @@ export class PolyominoBoard extends BoardArea {
     return marks;
   }
 
+  pieceOf() {
+    const middle = (element) => {
+      const { x, y, width, height } = element.getBBox();
+      return [x + width / 2, y + height / 2];
+    };
+    const mark = this.svg.querySelector(".tilewe-last");
+    if (!mark) return null;
+    const [x, y] = middle(mark);
+    return [...this.svg.querySelectorAll(".tilewe-piece")].find((piece) => {
+      const [a, b] = middle(piece);
+      return Math.hypot(a - x, b - y) < 5; // less than half a cell
+    });
+  }
+
   /** Free cells that touch own pieces only diagonally, and start cells: a piece must cover one of them. */
   get #openCorners() {
     const { size, cells, current_color: color, start_cells: starts } = this.game.view;

@@ -61,6 +61,17 @@ export class SantoriniBoard extends BoardArea {
     return marks;
   }
 
+  pieceOf(move) {
+    const placed = this.view.workers.filter(Boolean);
+    return this.svg.querySelectorAll(".tilewe-worker")[placed.findIndex((cell) => same(cell, move.to))];
+  }
+
+  origin(move, piece) {
+    if (!move.from) return super.origin(move, piece);
+    const side = Math.floor(600 / this.view.size);
+    return [side * (move.from[0] - move.to[0]), side * (move.to[1] - move.from[1])];
+  }
+
   hover() {
     if (this.pointing !== "keyboard") return;
     const { view } = this;

@@ -118,6 +118,10 @@ export class TriominosBoard extends BoardArea {
     return marks;
   }
 
+  pieceOf(move) {
+    return move.cell ? this.svg.querySelector(`.tilewe-tile[data-cell="${move.cell}"]`) : null;
+  }
+
   hover() {
     this.turn = null;
     if (this.pointing === "keyboard") this.table.say(this.note?.text ?? "Free cell");
