@@ -38,7 +38,8 @@ async def play(link: str) -> dict[str, Any]:
     parts = urlsplit(link)
     if parts.scheme not in ("http", "https") or not parts.hostname or "/game/" not in parts.path or not parts.fragment:
         raise BotError(f"the link must be like http://127.0.0.1:8080/game/ID#TOKEN, got {link!r}; quote it in a shell")
-    url = f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}/api/games/{parts.path.rsplit('/', 1)[-1]}/socket"
+    base, _, game = parts.path.rpartition("/game/")
+    url = f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}{base}/api/games/{game}/socket"
     proxy: Literal[True] | None = None if is_loopback(parts.hostname) else True  # True: the proxy of the environment
     join = json.dumps({"type": "join", "token": parts.fragment, "after": 0, "name": "random bot"})
     may_retry, failures = False, 0

@@ -59,6 +59,13 @@ class Serve(Trust):
     metrics: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
     """Addresses or networks like 10.0.0.0/8 that may read the measurements at /metrics, besides this machine."""
 
+    trusted_proxy: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
+    """Addresses or networks of the reverse proxies in front of this server, like 127.0.0.1. The server takes the address and
+    the scheme of a client from their headers X-Forwarded-For and X-Forwarded-Proto, so that limits count each client."""
+    base_path: Annotated[str, Option("PATH")] = ""
+    """Path of the page on its host, like /games, if a reverse proxy serves other pages at other paths. The proxy must pass
+    paths unchanged."""
+
     def _check(self) -> None:
         """Check the options that need no other options. Raises ``UsageError``."""
         if not 0 <= self.port < 1 << 16:
@@ -70,6 +77,8 @@ class Serve(Trust):
         for name in self.names:
             if not _is_host_name(name):
                 raise UsageError(f"--names must be host names like games.example.org, not {name!r}")
+        if self.base_path and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", self.base_path):
+            raise UsageError(f"--base-path must be a path like /games, without a slash at its end, not {self.base_path!r}")
         needed = ("prometheus_client", "starlette", "uvicorn", "websockets")
         missing = [name for name in needed if importlib.util.find_spec(name) is None]
         if missing:
@@ -85,6 +94,7 @@ class Serve(Trust):
     def run(self) -> None:
         self._check()
         metrics_clients = [_network("--metrics", text) for text in self.metrics]
+        proxies = [_network("--trusted-proxy", text) for text in self.trusted_proxy]
         import uvicorn
 
         from tilewe_jax.web.app import LOCAL_NAMES, create_app
@@ -117,17 +127,18 @@ class Serve(Trust):
             limits=limits,
             monitor=monitor,
             metrics_clients=(*LOOPBACK, *metrics_clients),
+            base_path=self.base_path,
         )
-        config = server_config(app, limits, monitor)
+        config = server_config(app, limits, monitor, proxies)
         host, port = listener.getsockname()[:2]
         address = ipaddress.ip_address(host.partition("%")[0])
         is_everywhere = address.is_unspecified
         loopback = "::1" if ":" in host else "127.0.0.1"
-        out.print(_url(loopback if is_everywhere else host, port))
+        out.print(_url(loopback if is_everywhere else host, port, self.base_path))
         sys.stdout.flush()
         if not address.is_loopback:
             own = _address_in_network(listener.family) if is_everywhere else None
-            where = f" at {_url(own, port)}" if own else ""
+            where = f" at {_url(own, port, self.base_path)}" if own else ""
             err.print(f"others on the network can reach this server{where}, and play and watch without a password")
         with contextlib.suppress(KeyboardInterrupt):  # how a server ends
             uvicorn.Server(config).run(sockets=[listener])
@@ -238,8 +249,8 @@ def _is_host_name(name: str) -> bool:
     return len(name) <= 253 and re.fullmatch(rf"{part}(\.{part})*\.?", name) is not None
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+def _url(host: str, port: int, base_path: str) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{base_path}/"
 
 
 def _address_in_network(family: int) -> str | None:

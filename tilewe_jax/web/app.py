@@ -13,8 +13,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -22,7 +22,7 @@ from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import Agent, catalog, games_script
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
-from tilewe_jax.web.guard import LOOPBACK, Guard, Network, includes
+from tilewe_jax.web.guard import FORWARDING_HEADERS, LOOPBACK, Guard, Network, includes
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import first_of, serve
@@ -48,8 +48,6 @@ _NO_CACHE = {"cache-control": "no-cache"}
 
 HEALTH_SECONDS = 5.0
 """Time within which the database of a healthy server answers."""
-FORWARDING_HEADERS = ("x-forwarded-for", "forwarded", "via")
-"""Headers of requests that a proxy has forwarded."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -373,7 +371,7 @@ async def _error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     # A browser gets the page, which explains that the address is unknown.
     if status in (404, 405) and request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", ""):
-        return FileResponse(STATIC / "index.html", status, headers=_NO_CACHE)
+        return _page(request, status)
     texts = {404: "this page does not exist", 405: f"method {request.method} is not allowed for this path"}
     text = texts.get(status, "the server has failed; its log has the reason")
     return JSONResponse({"error": text, "field": None}, status, getattr(error, "headers", None))
@@ -386,8 +384,13 @@ class _Static(StaticFiles):
         return response
 
 
-async def _page(request: Request) -> Response:
-    return FileResponse(STATIC / "index.html", headers=_NO_CACHE)
+def page_at(base_path: str) -> str:
+    """Return the HTML of the page for a server with this base path. Its scripts find the base path by their own address."""
+    return (STATIC / "index.html").read_text(encoding="utf-8").replace('="/', f'="{base_path}/')
+
+
+def _page(request: Request, status: int = 200) -> Response:
+    return HTMLResponse(request.app.state.page, status, _NO_CACHE)
 
 
 async def _games(request: Request) -> Response:
@@ -406,6 +409,7 @@ def create_app(
     limits: Limits | None = None,
     monitor: Monitor | None = None,
     metrics_clients: Sequence[Network] = LOOPBACK,
+    base_path: str = "",
 ) -> Starlette:
     """Return the application of a server.
 
@@ -420,6 +424,7 @@ def create_app(
       limits: the limits.
       monitor: receives measurements and refusals.
       metrics_clients: addresses that may read the measurements.
+      base_path: prefix of all paths, like ``/games``; empty for none.
     """
     limits, monitor = limits or Limits(), monitor or Monitor()
     server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live, monitor, metrics_clients)
@@ -445,7 +450,7 @@ def create_app(
     def api(path: str, method: str, endpoint: Endpoint) -> Route:
         return Route(path, server.api(endpoint), methods=[method])
 
-    routes = [
+    routes: list[BaseRoute] = [
         *(Route(path, _page) for path in ("/", "/game/{id}", "/study", "/study/{id}", "/dashboard")),
         api("/healthz", "GET", server.health),
         api("/metrics", "GET", server.metrics),
@@ -471,11 +476,13 @@ def create_app(
         Route("/static/games.js", _games),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),
     ]
+    if base_path:
+        routes = [Route(base_path, lambda request: RedirectResponse(f"{base_path}/")), Mount(base_path, routes=routes)]
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Monitored, monitor=monitor), Middleware(Guard, host_names=host_names)],
         exception_handlers={HTTPException: _error, 500: _error},
         lifespan=lifespan,
     )
-    app.state.server = server
+    app.state.server, app.state.page = server, page_at(base_path)
     return app

@@ -29,14 +29,27 @@ LOOPBACK: tuple[Network, ...] = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.
 """The addresses of this machine."""
 
 
+FORWARDING_HEADERS = ("x-forwarded-for", "forwarded", "via")
+"""Headers of requests that a proxy has forwarded."""
+
+
+def with_mapped(networks: Iterable[Network]) -> list[Network]:
+    """Return networks, and for IPv4 also the addresses ::ffff:1.2.3.4, by which a listener of IPv6 knows them."""
+    mapped = [
+        ipaddress.ip_network((f"::ffff:{network.network_address}", 96 + network.prefixlen))
+        for network in networks
+        if network.version == 4
+    ]
+    return [*networks, *mapped]
+
+
 def includes(networks: Iterable[Network], address: str) -> bool:
     """Return whether an address is in one of these networks; ``False`` for a text that is not an address."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    ip = getattr(ip, "ipv4_mapped", None) or ip  # on a listener of IPv6, IPv4 addresses are ::ffff:1.2.3.4
-    return any(ip in network for network in networks)
+    return any(ip in network for network in with_mapped(networks))
 
 
 def allows_host(host: str, names: Collection[str]) -> bool:
@@ -55,15 +68,21 @@ def allows_host(host: str, names: Collection[str]) -> bool:
     return True
 
 
-def allows_origin(origin: str | None, host: str) -> bool:
-    """Return whether a request comes from a page of this server or, without an origin, from a program."""
+def allows_origin(origin: str | None, host: str, is_secure: bool = False) -> bool:
+    """Return whether a request comes from a page of this server or, without an origin, from a program.
+
+    Args:
+      origin: header ``Origin``, the server of the page.
+      host: header ``Host``.
+      is_secure: whether the request came by TLS; a page without TLS is then a page of another server.
+    """
     if origin is None:
         return True
     try:
         parts = urlsplit(origin)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+    return parts.scheme in (("https",) if is_secure else ("http", "https")) and parts.netloc.lower() == host.lower()
 
 
 class Guard:
@@ -104,6 +123,6 @@ class Guard:
         if not allows_host(host, self._names):
             return f"the server does not accept the host name {host[:80]!r}; start it with --names to add it"
         is_reading = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if not is_reading and not allows_origin(headers.get("origin"), host):
+        if not is_reading and not allows_origin(headers.get("origin"), host, scope["scheme"] in ("https", "wss")):
             return "requests from pages of other sites are not allowed"
         return None

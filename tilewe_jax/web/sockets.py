@@ -6,15 +6,19 @@ import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from tilewe_jax.web.events import Observer
+from tilewe_jax.web.guard import FORWARDING_HEADERS, Network, with_mapped
 from tilewe_jax.web.limits import Limits, TokenBucket
 
 if sys.platform != "win32":
@@ -57,36 +61,85 @@ class RepeatFilter(logging.Filter):
         return number < self._count
 
 
+async def _no_app(*event: Any) -> None:
+    """Stand for an application where only the trusted addresses of ``ProxyHeadersMiddleware`` are used."""
+
+
 class Sockets:
-    """Counts of the open connections by address, and their limits.
+    """Counts of the open connections by address of the client, and their limits.
+
+    A proxy uses one connection for the requests of several clients. So the connections of trusted proxies are not limited by
+    address; the concurrent requests of each client behind them are, see ``Proxied``.
 
     Args:
       limits: the limits.
       observer: receives refusals.
+      proxies: the trusted proxies, which report the addresses of their clients.
     """
 
-    def __init__(self, limits: Limits, observer: Observer | None = None) -> None:
+    def __init__(self, limits: Limits, observer: Observer | None = None, proxies: Sequence[Network] = ()) -> None:
         self.limits = limits
+        self.proxies = [str(network) for network in with_mapped(proxies)]
         self._observer = observer or Observer()
         self._http: Counter[str] = Counter()
         self._upgraded: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
+        """Concurrent requests through proxies."""
+        self._trusted = ProxyHeadersMiddleware(_no_app, self.proxies).trusted_hosts
+        self._has_warned = False
 
-    def enter(self, address: str) -> str | None:
+    def is_proxy(self, address: str) -> bool:
+        """Return whether a connection comes from a trusted proxy."""
+        return address in self._trusted
+
+    def client_of(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+        """Return the address of the client of a request.
+
+        Args:
+          peer: the other end of the connection.
+          headers: headers of the request.
+        """
+        forwarded = [value for name, value in headers if name == b"x-forwarded-for"]
+        if not forwarded or not self.is_proxy(peer):
+            return peer
+        return self._trusted.get_trusted_client_address(b", ".join(forwarded).decode("latin-1"))[0] or peer
+
+    def enter(self, peer: str) -> str | None:
         """Count an HTTP connection, or return the reason to refuse it."""
         limits = self.limits
-        per_address = limits.http_connections_per_address
-        return self._enter(self._http, address, "HTTP connections", per_address, limits.http_connections)
+        per_address = limits.http_connections if self.is_proxy(peer) else limits.http_connections_per_address
+        return self._enter(self._http, peer, "HTTP connections", per_address, limits.http_connections)
 
-    def upgrade(self, address: str) -> str | None:
-        """Count an HTTP connection as a WebSocket from now on, or return the reason to refuse it."""
+    def upgrade(self, peer: str, client: str) -> str | None:
+        """Count an HTTP connection as a WebSocket of a client from now on, or return the reason to refuse it."""
         limits = self.limits
         # The application has lower limits and refuses a WebSocket with a message that the page shows.
         refusal = self._enter(
-            self._upgraded, address, "WebSockets", limits.connections_per_address + _CLOSING, limits.connections + _CLOSING
+            self._upgraded, client, "WebSockets", limits.connections_per_address + _CLOSING, limits.connections + _CLOSING
         )
         if refusal is None:
-            self.leave(address)
+            self.leave(peer)
         return refusal
+
+    def request(self, client: str) -> str | None:
+        """Count a request through a proxy, or return the reason to refuse it."""
+        limits = self.limits
+        per_address = limits.http_connections_per_address
+        return self._enter(self._requests, client, "HTTP requests", per_address, limits.http_connections)
+
+    def leave_request(self, client: str) -> None:
+        """Count the end of a request through a proxy."""
+        _leave(self._requests, client)
+
+    def warn_of_proxy(self, peer: str) -> None:
+        """Warn once that a proxy which is not trusted forwards requests."""
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "requests are forwarded from %s, which --trusted-proxy does not name: all clients there share the limits of one"
+                " address",
+                peer,
+            )
 
     def leave(self, address: str) -> None:
         """Count the end of an HTTP connection."""
@@ -181,13 +234,17 @@ class _Http(H11Protocol):
             self._headers.stop()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        refusal = self.sockets.upgrade(self._address)
+        client = self.sockets.client_of(self._address, self.headers)
+        refusal = self.sockets.upgrade(self._address, client)
         if refusal is not None:
             self._refuse(refusal)
             return
         self._is_counted = False
         self._stop()
         super().handle_websocket_upgrade(event)
+        protocol = self.transport.get_protocol()
+        assert isinstance(protocol, _WebSocket)
+        protocol.client_address = client
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -222,9 +279,11 @@ class _WebSocket(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._control = TokenBucket(_CONTROL_RATE, _CONTROL_BURST)
+        self.client_address = ""
+        """Address of the client, which may be behind a proxy."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.sockets.leave_upgraded(self.client[0] if self.client else "")
+        self.sockets.leave_upgraded(self.client_address)
         super().connection_lost(exc)
 
     def handle_ping(self, *args: Any) -> None:
@@ -249,6 +308,44 @@ class _WebSocket(WebSocketsSansIOProtocol):
         log.warning("a WebSocket sent too many control frames or fragments and was cut off")
         self.transport.abort()
         return False
+
+
+class Proxied:
+    """Middleware below the application: the addresses and schemes of clients behind trusted proxies, and their limits.
+
+    Args:
+      sockets: the counts.
+      app: the application.
+    """
+
+    def __init__(self, sockets: Sockets, app: ASGIApp) -> None:
+        self._sockets, self._app = sockets, app
+        self._forwarded = ProxyHeadersMiddleware(self._limited, sockets.proxies)  # type: ignore[arg-type]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle an ASGI event."""
+        peer = scope["client"][0] if scope.get("client") else ""
+        if self._sockets.is_proxy(peer):
+            await self._forwarded(scope, receive, send)  # type: ignore[arg-type]
+            return
+        if scope["type"] != "lifespan" and any(name.decode("latin-1") in FORWARDING_HEADERS for name, _ in scope["headers"]):
+            self._sockets.warn_of_proxy(peer)
+        await self._app(scope, receive, send)
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle an event of a client behind a proxy."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        client = scope["client"][0]
+        refusal = self._sockets.request(client)
+        if refusal is not None:
+            await JSONResponse({"error": refusal, "field": None}, 503)(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._sockets.leave_request(client)
 
 
 def _file_limit(wanted: int) -> int:
@@ -283,25 +380,29 @@ def fitted(limits: Limits) -> Limits:
     )
 
 
-def server_config(app: ASGIApp, limits: Limits, observer: Observer | None = None) -> uvicorn.Config:
+def server_config(
+    app: ASGIApp, limits: Limits, observer: Observer | None = None, proxies: Sequence[Network] = ()
+) -> uvicorn.Config:
     """Return the configuration of a Uvicorn server.
 
     Args:
       app: the application.
       limits: the limits of connections.
       observer: receives the refusals of connections.
+      proxies: the trusted proxies. Other clients cannot choose their address.
     """
-    sockets = {"sockets": Sockets(limits, observer)}
+    counts = Sockets(limits, observer, proxies)
+    sockets = {"sockets": counts}
     for name in ("tilewe_jax.web", "uvicorn.error"):
         logger = logging.getLogger(name)
         if not any(isinstance(each, RepeatFilter) for each in logger.filters):
             logger.addFilter(RepeatFilter())
     return uvicorn.Config(
-        app,
+        Proxied(counts, app),
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # clients must not choose their address
+        proxy_headers=False,  # ``Proxied`` reads them
         http=type("Http", (_Http,), sockets),
         ws=type("WebSocket", (_WebSocket,), sockets),
         ws_max_size=limits.message,

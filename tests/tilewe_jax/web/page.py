@@ -30,11 +30,11 @@ HUMAN = {"kind": "human"}
 class Server:
     """A server process, which can be killed and restarted."""
 
-    def __init__(self, folder: Path, *command: str) -> None:
+    def __init__(self, folder: Path, *command: str, base_path: str = "") -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.address = f"http://localhost:{self.port}"
+        self.address = f"http://localhost:{self.port}{base_path}"
         self.folder = folder
         self.command = command
         self.start()

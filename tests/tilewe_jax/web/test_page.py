@@ -84,6 +84,44 @@ def test_a_game_against_a_real_engine(browser: Any, tmp_path: Path) -> None:
         server.kill()
 
 
+def test_a_page_below_a_base_path(browser: Any, tmp_path: Path) -> None:
+    """Pages, requests, sockets, downloads and links that are shared stay below the base path."""
+    command = ("-m", "tilewe_jax", "serve", "--engines", "0", "--port", "{port}", "--data", str(tmp_path / "games"))
+    server = Server(tmp_path, *command, "--base-path", "/our/club", base_path="/our/club")
+    try:
+        first = Page(browser, server)
+        first.create("santorini", preset="friend", size=3)
+        assert first.page.url.startswith(f"{server.address}/game/")
+        second = Page(browser, server)
+        second.open(invitation(first)).page.wait_for_selector(".board svg")
+        chance = random.Random(1)
+        for number, page in enumerate((first, second, first)):
+            page.wait_for_turn()
+            move_by_mouse(page, chance)
+            second.wait_for_move(number + 1)
+        first.page.click('[data-focus="action-share"]')
+        with first.page.expect_download() as download:
+            first.page.click("dialog a[download$='.jsonl']")
+        assert json.loads(Path(download.value.path()).read_text().splitlines()[0])["game"] == "santorini"
+        shared = first.page.locator("dialog input").input_value()
+        first.page.keyboard.press("Escape")
+        spectator = Page(browser, server)
+        spectator.open(shared.removeprefix(server.address)).page.wait_for_selector(".board svg")
+        assert spectator.state["move"] == 3
+        for name in ("Study", "Training", "Play"):
+            spectator.page.click(f"nav >> text={name}")
+            spectator.page.wait_for_selector(f"nav [aria-current=page]:has-text('{name}')")
+        assert spectator.page.url == f"{server.address}/"
+        spectator.open("/nowhere").page.click("text=Choose a game")
+        spectator.page.wait_for_selector(".cards")
+        assert first.errors == second.errors == []
+        assert all("404" in error for error in spectator.errors), spectator.errors
+        for page in (first, second, spectator):
+            page.context.close()
+    finally:
+        server.kill()
+
+
 # ---- People
 
 

@@ -114,6 +114,8 @@ def test_wrong_options_give_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--names", "http://games.example.org"], "--names"),
         (["--live", "chess"], "--live"),
         (["--metrics", "everyone"], "--metrics"),
+        *((["--trusted-proxy", proxy], "--trusted-proxy") for proxy in ("*", "nginx", "")),
+        *((["--base-path", path], "--base-path") for path in ("games", "/games/", "/", "/a//b", "/../x", "/a?b")),
         (["--metrics", "10.0.0.1/8"], "bits outside"),
         (["--engines", "0", "--agents", "puct"], "--agents"),
         (["--agents", "duo=bset"], "bset"),

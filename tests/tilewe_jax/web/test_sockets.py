@@ -163,13 +163,13 @@ def test_counts_of_sockets() -> None:
     counted = Sockets(limited(http_connections=4, http_connections_per_address=3, connections_per_address=1))
     assert [counted.enter("a") is None for _ in range(4)] == [True, True, True, False]
     assert [counted.enter("b") is None for _ in range(2)] == [True, False]
-    assert counted.upgrade("a") is None
+    assert counted.upgrade("a", "a") is None
     assert counted.enter("b") is None
     for address in ("a", "a", "b", "b"):
         counted.leave(address)
     counted.leave_upgraded("a")
     assert [counted.enter("a") is None for _ in range(4)] == [True, True, True, False]
-    assert [counted.upgrade("a") is None] == [True]
+    assert [counted.upgrade("a", "a") is None] == [True]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")

@@ -340,7 +340,7 @@ class PlayPage {
     return (invitations.get(this.id) ?? [])
       .filter(({ seat }) => seat !== game.you && game.seats[seat] && !game.seats[seat].connected)
       .map(({ seat, token }) =>
-        h("div.card.invite", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to a friend. It gives access to this seat."), linkField(`Invitation for seat ${seat + 1}`, `${location.origin}/game/${this.id}#${token}`)),
+        h("div.card.invite", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to a friend. It gives access to this seat."), linkField(`Invitation for seat ${seat + 1}`, location.origin + link(`/game/${this.id}#${token}`))),
       );
   }
 

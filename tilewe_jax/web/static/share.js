@@ -1,6 +1,6 @@
 // Links to a game, and downloads: picture, animation, record.
 
-import { ANIMATION, fileLink, LOCAL } from "./backend.js";
+import { ANIMATION, fileLink, link, LOCAL } from "./backend.js";
 import { infoDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -65,7 +65,7 @@ export function shareDialog(game) {
   infoDialog(
     SHARE,
     !LOCAL && h("p", {}, "Anyone with this link can watch the game and step through its moves:"),
-    !LOCAL && linkField("Link for spectators", `${location.origin}/game/${game.id}${game.live ? "" : `?move=${game.at}`}`),
+    !LOCAL && linkField("Link for spectators", location.origin + link(`/game/${game.id}${game.live ? "" : `?move=${game.at}`}`)),
     h(
       "div.downloads",
       {},

@@ -107,7 +107,7 @@ class StudyPage {
   }
 
   #share() {
-    infoDialog(SHARE, !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", `${location.origin}/study/${this.id}?number=${this.number}&move=${this.game.at}`)], studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
+    infoDialog(SHARE, !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", location.origin + link(`/study/${this.id}?number=${this.number}&move=${this.game.at}`))], studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
   }
 
   /** Buttons to choose a game of the file. */
