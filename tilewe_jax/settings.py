@@ -251,14 +251,22 @@ def leaves(settings: Any, prefix: str = "") -> Iterator[tuple[str, Field[Any], A
             yield name, entry, kinds[entry.name], value
 
 
-def changed(settings: Settings, given: Mapping[str, str]) -> Settings:
-    """Replace settings by values parsed from text, like ``{"selfplay.num_games": "64"}``."""
+def changed(settings: Settings, given: Mapping[str, str], explained: str = "") -> Settings:
+    """Replace settings by values parsed from text, like ``{"selfplay.num_games": "64"}``.
+
+    Args:
+      settings: the settings.
+      given: texts by name.
+      explained: end of the message about an unknown name; by default it lists the names.
+
+    Raises ``ValueError`` for an unknown name or an invalid value.
+    """
     kinds = {name: kind for name, _, kind, _ in leaves(settings)}
     values = {}
     for name, text in given.items():
         if name not in kinds:
             hint = did_you_mean(name, kinds)
-            raise ValueError(f"unknown setting {name!r}{hint}; `tilewe-jax train --list all` explains the settings")
+            raise ValueError(f"unknown setting {name!r}{hint}; {explained or 'settings are ' + ', '.join(kinds)}")
         try:
             values[name] = parse(kinds[name], text)
         except ValueError as error:

@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Annotated
 from tilewe_jax.arguments import Option
 from tilewe_jax.cli.analyze import AGENT
 from tilewe_jax.cli.common import Agents, Folder, Trust, UsageError, err, out
+from tilewe_jax.cli.tables import Rows
+from tilewe_jax.settings import assignments, changed, listing
 from tilewe_jax.utils.words import did_you_mean
 
 if TYPE_CHECKING:
     from tilewe_jax.web.catalog import Agent
+    from tilewe_jax.web.limits import Limits
+    from tilewe_jax.web.monitor import Monitor
 
 SECONDS = 10.0
 """Time limit of a search, for agents that support one."""
@@ -59,6 +63,13 @@ class Serve(Trust):
     metrics: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
     """Addresses or networks like 10.0.0.0/8 that may read the measurements at /metrics, besides this machine."""
 
+    log: Annotated[str, Option("FILE")] = ""
+    """Append a JSON line for each request, WebSocket and refusal to this file, or to standard error for -. After the file was
+    moved, for example by logrotate, the server starts a new one. Warnings go to standard error."""
+    limit: Annotated[tuple[str, ...], Option("NAME=VALUE ...")] = ()
+    """Change limits of clients, of connections and of the database, like games=5000 days=30; --list-limits explains them."""
+    list_limits: bool = False
+    """Print the limits with their defaults, and end."""
     trusted_proxy: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
     """Addresses or networks of the reverse proxies in front of this server, like 127.0.0.1. The server takes the address and
     the scheme of a client from their headers X-Forwarded-For and X-Forwarded-Proto, so that limits count each client."""
@@ -91,8 +102,37 @@ class Serve(Trust):
         if self.runs is not None and not self.runs.is_dir():
             raise UsageError(f"--runs: {self.runs} is not a folder")
 
+    def _limits(self) -> "Limits":
+        """The limits. Raises ``UsageError``."""
+        from tilewe_jax.web.limits import Limits
+
+        try:
+            return changed(Limits(), assignments(self.limit, "--limit", "NAME"), "--list-limits explains the limits")
+        except ValueError as error:
+            text = str(error).replace("unknown setting", "unknown limit")
+            raise UsageError(text if text.startswith("--limit") else f"--limit: {text}") from None
+
+    def _print_limits(self) -> None:
+        table = Rows("limit", "value", "about", wrap=("about",))
+        for row in listing(self._limits()):
+            table.add(row["name"], f"{row['default']:,.6g}", row["description"])
+        table.print(out)
+
+    def _monitor(self) -> "Monitor":
+        """The measurements, with the log. Raises ``UsageError``."""
+        from tilewe_jax.web.monitor import Journal, Monitor
+
+        try:
+            return Monitor(Journal(self.log) if self.log else None)
+        except OSError as error:
+            raise UsageError(f"--log: {self.log} cannot be written: {error.strerror}") from None
+
     def run(self) -> None:
+        if self.list_limits:
+            self._print_limits()
+            return
         self._check()
+        limits = self._limits()
         metrics_clients = [_network("--metrics", text) for text in self.metrics]
         proxies = [_network("--trusted-proxy", text) for text in self.trusted_proxy]
         import uvicorn
@@ -100,22 +140,20 @@ class Serve(Trust):
         from tilewe_jax.web.app import LOCAL_NAMES, create_app
         from tilewe_jax.web.engines import EnginePool
         from tilewe_jax.web.guard import LOOPBACK
-        from tilewe_jax.web.limits import Limits
         from tilewe_jax.web.live import Live
-        from tilewe_jax.web.monitor import Monitor
         from tilewe_jax.web.sockets import fitted, server_config
         from tilewe_jax.web.store import Store
         from tilewe_jax.web.stored import StoreError
 
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
         agents = offered_agents(self.agents) if self.engines else {}
-        listener = self._listen()
+        monitor, listener = self._monitor(), self._listen()
         try:
-            store = Store(self.data, self.sync)
+            store = Store(self.data, self.sync, 1e6 * limits.disk_megabytes)
         except (OSError, StoreError) as error:
             listener.close()
             raise UsageError(f"--data: {error}") from None
-        limits, monitor = fitted(Limits()), Monitor()
+        limits = fitted(limits)
         app = create_app(
             store,
             EnginePool([*engine_command(agents), *self.imports_as_arguments()], self.engines) if self.engines else None,

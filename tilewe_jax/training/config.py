@@ -298,7 +298,8 @@ def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
     Raises ``ValueError``, which names the setting.
     """
     prefix = "game.options."
-    config = settings.changed(config, {name: text for name, text in given.items() if not name.startswith(prefix)})
+    others = {name: text for name, text in given.items() if not name.startswith(prefix)}
+    config = settings.changed(config, others, "`tilewe-jax train --list all` explains the settings")
     texts = {name.removeprefix(prefix): text for name, text in given.items() if name.startswith(prefix)}
     game = replace(config.game, options={**dict(config.game.options), **game_options(config.game.id, texts)})
     return replace(config, game=game)

@@ -446,6 +446,7 @@ def create_app(
             if live:
                 await live.stop()
             store.close()
+            monitor.close()
 
     def api(path: str, method: str, endpoint: Endpoint) -> Route:
         return Route(path, server.api(endpoint), methods=[method])

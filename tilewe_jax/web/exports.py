@@ -130,8 +130,7 @@ class Studies:
         """Store the games of a file. Raises ``RefusedError``."""
         async with self._reading:
             games, notes = await asyncio.to_thread(_games_of, content)
-        if await asyncio.to_thread(self._rooms.store.count_studies) >= self._rooms.limits.studies:
-            raise RefusedError("the server cannot store more studies", status=429)
+        await self._rooms.check_space(self._rooms.store.count_studies, self._rooms.limits.studies, "studies")
         study_id = secrets.token_urlsafe(9)
         try:
             await self._rooms.store.add_study(study_id, encoded(games))

@@ -153,6 +153,9 @@ class Memory:
     def count_studies(self) -> int:
         return 0
 
+    def num_bytes(self) -> int:
+        return 0  # the browser limits its database, and a game continues without it
+
     def study(self, study_id: str) -> str | None:
         return self._studies.get(study_id)
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,8 +31,8 @@ MAX_NAME = 40
 MAX_IDS = 200
 """Maximum number of ids in a request for games."""
 DAY = 86_400.0
-MAX_DAYS = 90
-"""Games and studies are deleted this many days after their last change."""
+FULL = 0.9
+"""Used part of the space for the database above which nothing new is created, because moves need the rest."""
 SIMULATIONS = (16, 64, 256, 1024)
 """Numbers of simulations that a client may choose for an analysis; each is compiled once."""
 CONCURRENT_ANALYSES = 16
@@ -104,8 +104,8 @@ class Rooms:
                     log.error("old games could not be deleted: %s", error)
 
     async def clean(self) -> None:
-        """Delete games and studies without a change for ``MAX_DAYS``, except for games in memory."""
-        await self.store.delete_older(MAX_DAYS * DAY, keep={*self._rooms, *self._loading})
+        """Delete games and studies without a change for ``Limits.days``, except for games in memory."""
+        await self.store.delete_older(self.limits.days * DAY, keep={*self._rooms, *self._loading})
 
     def _sweep(self) -> None:
         # If memory is full, games without clients leave even if a clock runs; the clock stops then.
@@ -198,8 +198,7 @@ class Rooms:
         return {"id": game_id, "seats": [{"seat": seat, "token": token} for seat, token in tokens.items()]}
 
     async def _add(self, session: Session) -> str:
-        if await asyncio.to_thread(self.store.count_games) >= self.limits.games:
-            raise RefusedError("the server cannot store more games", status=429)
+        await self.check_space(self.store.count_games, self.limits.games, "games")
         game_id = secrets.token_urlsafe(9)
         setup, state = encoded(session.stored_setup), encoded(session.stored_state)
         try:
@@ -210,6 +209,13 @@ class Rooms:
         if len(self._rooms) < self.limits.rooms:
             self._rooms[game_id] = Room(self, game_id, time.time(), session)
         return game_id
+
+    async def check_space(self, count: Callable[[], int], limit: int, kind: str) -> None:
+        """Raise ``RefusedError`` if the database has too many rows of a kind, or is too large for a new one."""
+        space = FULL * 1e6 * self.limits.disk_megabytes
+        if await asyncio.to_thread(lambda: count() >= limit or self.store.num_bytes() >= space):
+            log.warning("the database is full, so that no %s are created; see --limit and tilewe-jax games-db", kind)
+            raise RefusedError(f"the server cannot store more {kind}", status=429)
 
     def _described(self, request: Any) -> tuple[Setup, list[Seat], dict[int, str]]:
         """Setup, seats and tokens by seat of a request. Raises ``RefusedError``."""

@@ -7,6 +7,7 @@ games share the cost of a commit.
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import queue
 import sqlite3
@@ -55,6 +56,8 @@ _LOCKED_BYTE = 0x40000000 + 2048
 """Offset of the byte that a server locks. SQLite stores no data in the page at 0x40000000 and locks its first 512 bytes."""
 _locked_here: set[tuple[int, int]] = set()
 """The files that this process has locked, see ``_file_of``."""
+_MAX_PAGES = (1 << 32) - 2
+"""Maximum number of pages of an SQLite file."""
 _MAX_DAMAGED = 1_000
 """Maximum number of damaged rows that are logged."""
 
@@ -69,12 +72,13 @@ class Store:
       path: its file, which is created if it does not exist.
       sync: whether each commit waits for the disk. Without, commits survive a crash of this process, but the last of them may
         be lost in a power failure.
+      max_bytes: maximum size of the file, beyond which changes fail; its log is not counted.
 
     Raises ``StoreError`` if the file is used by another server, is not such a database, or is damaged.
     """
 
-    def __init__(self, path: str | Path, sync: bool = False) -> None:
-        self.path, self._sync = Path(path), sync
+    def __init__(self, path: str | Path, sync: bool = False, max_bytes: float = math.inf) -> None:
+        self.path, self._sync, self._max_bytes = Path(path), sync, max_bytes
         self._damaged: set[str] = set()
         self._lock = self._locked()
         try:
@@ -300,6 +304,8 @@ class Store:
                 raise sqlite3.DatabaseError("it is a database of another program")
             if version != SCHEMA_VERSION:
                 raise sqlite3.DatabaseError(f"its tables must have version {SCHEMA_VERSION}, got {version}")
+        page_size = file.execute("PRAGMA page_size").fetchone()[0]
+        file.execute(f"PRAGMA max_page_count = {int(min(self._max_bytes / page_size, _MAX_PAGES))}")
         file.execute("PRAGMA journal_mode = WAL")
         file.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
         if not tables:

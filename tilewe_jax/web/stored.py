@@ -68,6 +68,9 @@ class Storage(Protocol):
     def count_studies(self) -> int:
         """Return the number of studies."""
 
+    def num_bytes(self) -> int:
+        """Return the size in bytes of the used part of the database."""
+
     def study(self, study_id: str) -> str | None:
         """Return the content of the study with this id, or ``None``. Raises ``DamagedError``."""
 

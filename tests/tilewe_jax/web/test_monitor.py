@@ -1,22 +1,27 @@
-"""Health and measurements of a server."""
+"""Health, measurements, the log and the quota of a server."""
 
+import asyncio
 import ipaddress
+import json
 import random
 import re
+import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from tests.tilewe_jax.web.support import engine, joined, new_game, serving
+from tests.tilewe_jax.web.support import engine, joined, new_game, play_out, serving
 from tests.tilewe_jax.web.test_engines import soon
 from tests.tilewe_jax.web.test_sockets import answer, asked, connect, limited, running
 from tilewe_jax.web.app import create_app
 from tilewe_jax.web.guard import includes
-from tilewe_jax.web.monitor import Monitor
+from tilewe_jax.web.monitor import Journal, Monitor
 from tilewe_jax.web.store import Store
+from tilewe_jax.web.stored import StoreError
 
 
 def measured(client: TestClient) -> dict[str, float]:
@@ -140,3 +145,93 @@ def test_refused_connections_are_counted(tmp_path: Path) -> None:
             client.sendall(b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
             body = answer(client).partition(b"\r\n\r\n")[2].decode()
     assert samples(body)['tilewe_refusals_total{channel="connection",status="503"}'] >= 1
+
+
+# ---- The log
+
+
+def logged(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_log_has_requests_sockets_and_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with serving(tmp_path / "games", monitor=Monitor(Journal(str(path)))) as client:
+        created = new_game(client, "duo", {"size": 8})
+        assert client.get("/api/games/unknown%0A%22").status_code == 404
+        with joined(client, created, 0) as (player,):
+            player.move_at_random(random.Random(0))
+            assert player.ask({"type": "cheat"})["type"] == "error"
+        soon(lambda: len(logged(path)) == 4)
+        path.rename(tmp_path / "old")
+        client.get("/")
+    assert [line["path"] for line in logged(path)] == ["/"]
+    lines = logged(tmp_path / "old")
+    assert [line["event"] for line in lines] == ["request", "request", "refusal", "socket"]
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ", line.pop("time")) for line in lines)
+    assert all(line.pop("address") == "testclient" for line in lines)
+    assert all(0 <= line.pop("seconds", 0) < 60 for line in lines)
+    socket = f"/api/games/{created['id']}/socket"
+    good, wrong, message, left = lines
+    assert good.pop("bytes") > 50
+    assert good == {"event": "request", "method": "POST", "path": "/api/games", "status": 201}
+    assert wrong["path"] == '/api/games/unknown\n"'  # one line all the same
+    assert (wrong["status"], wrong["error"]) == (404, "this game does not exist")
+    assert message["error"].startswith("type must be one of")
+    assert message == {**message, "event": "refusal", "channel": "message", "status": 400, "path": socket}
+    assert left == {"event": "socket", "path": socket, "code": 1000, "received": 3, "sent": left["sent"]}
+    assert left["sent"] >= 4
+    text = (tmp_path / "old").read_text()
+    assert not any(token in text for token in created["tokens"].values())
+
+
+def test_a_log_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The server continues, and its warnings name the log."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in [folder / "log", *([Path("/dev/full")] if Path("/dev/full").exists() else [])]:
+        with serving(tmp_path / "games", monitor=Monitor(Journal(str(path)))) as client:
+            shutil.rmtree(folder, ignore_errors=True)
+            assert client.get("/api/games").status_code == 200
+        assert any(str(path) in record.getMessage() for record in caplog.records), path
+
+
+# ---- The quota
+
+
+def test_a_full_database_refuses_new_games_and_keeps_old_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    limits = limited(disk_megabytes=1)
+    path = tmp_path / "games"
+    study = json.dumps({"format": "tilewe-jax-games/1", "game": "duo", "options": {}, "version": 1, "seed": None}) + "\n"
+    study += 1_000 * '{"deal": null, "actions": [], "scores": [0, 0], "returns": [0, 0]}\n'
+    app = create_app(Store(path, max_bytes=1e6), limits=limits)
+    with TestClient(app, base_url="http://localhost") as client:
+        created = new_game(client, "duo", {"size": 8})
+        statuses = [client.post("/api/studies", content=study).status_code for _ in range(16)]
+        assert (statuses[0], statuses[-1]) == (201, 429)
+        refused = client.post("/api/games", json={"game": "duo", "seats": [{"kind": "human"}] * 2})
+        assert (refused.status_code, refused.json()["error"]) == (429, "the server cannot store more games")
+        assert any("games-db" in record.getMessage() for record in caplog.records)
+        with joined(client, created, 0, 1) as players:
+            play_out(players, random.Random(0), 6)
+    assert path.stat().st_size <= 1_000_000
+
+
+def test_beyond_its_maximum_size_the_database_refuses_changes(tmp_path: Path) -> None:
+    store = Store(tmp_path / "games", max_bytes=200_000)
+
+    async def fill() -> None:
+        await store.add("game", "{}", "{}", True)
+        while store.num_bytes() < 150_000:
+            await store.add_study(str(store.num_bytes()), "x" * 10_000)
+        with pytest.raises(StoreError, match="full"):
+            await store.change("game", "{}", False, 0, [(1, "x" * 50_000)])
+        assert store.num_bytes() <= 200_000
+        game = store.game("game")
+        assert game
+        assert game.moves == ()
+        await store.delete_older(0, keep=["game"])
+        await store.change("game", "{}", False, 0, [(1, "x" * 50_000)])
+
+    asyncio.run(fill())
+    store.close()

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import re
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -24,8 +26,10 @@ from experiments.examples import web_bot
 from tests.tilewe_jax.cli.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 from tests.tilewe_jax.web.support import GENEROUS
+from tilewe_jax import settings
 from tilewe_jax.cli.serve import AGENT, Serve, analysis_agent, engine_command, offered_agents
 from tilewe_jax.web.app import create_app
+from tilewe_jax.web.limits import Limits
 from tilewe_jax.web.sockets import server_config
 from tilewe_jax.web.store import Store
 
@@ -114,6 +118,12 @@ def test_wrong_options_give_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--names", "http://games.example.org"], "--names"),
         (["--live", "chess"], "--live"),
         (["--metrics", "everyone"], "--metrics"),
+        (["--limit", "gmaes=3"], "did you mean games?"),
+        (["--limit", "games=many"], "games must be an integer"),
+        (["--limit", "games"], "--limit takes NAME=VALUE"),
+        (["--limit", "days=0"], "days must be positive"),
+        (["--limit", "rooms=-1"], "rooms must be at least 0"),
+        (["--log", str(tmp_path / "no" / "log")], "--log"),
         *((["--trusted-proxy", proxy], "--trusted-proxy") for proxy in ("*", "nginx", "")),
         *((["--base-path", path], "--base-path") for path in ("games", "/games/", "/", "/a//b", "/../x", "/a?b")),
         (["--metrics", "10.0.0.1/8"], "bits outside"),
@@ -133,6 +143,30 @@ def test_wrong_options_give_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert code == 2
         assert expected in err
         assert err.count("\n") == 1, err
+
+
+def test_limits_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "serve", "--list-limits", "--limit", "games=7")
+    assert (code, err) == (0, "")
+    assert all(name in out for name in ("compilation_burst", "days", "Stored games"))
+    assert re.search(r"games +│ 7 +│", out)
+    unexplained = [row["name"] for row in settings.listing(Limits()) if not row["description"]]
+    assert unexplained == []
+
+
+def test_a_server_with_a_log_and_a_limit(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    server = Process(tmp_path / "games", "--engines", "0", "--log", str(log), "--limit", "games=1")
+    try:
+        seats = {"game": "duo_official", "seats": HUMANS}
+        server.post("/api/games", seats)
+        with pytest.raises(urllib.error.HTTPError, match="429"):
+            server.post("/api/games", seats)
+        server.end()
+    finally:
+        server.kill()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["status"] for line in lines if line["method"] == "POST"] == [201, 429]
 
 
 def test_an_agent_is_offered_for_its_games(capsys: pytest.CaptureFixture[str]) -> None:
