@@ -117,7 +117,7 @@ def test_named_options_exist() -> None:
         if page.name == "CHANGELOG.md":  # names removed options too
             continue
         for code in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
-            command = re.match(r"tilewe-jax (?:--no-cache )?(bench [a-z]+|[a-z]\w*)", code)
+            command = re.match(r"tilewe-jax (?:--no-cache )?((?:bench|games-db) [a-z]+|[a-z]\w*)", code)
             assert not command or command[1] in (*cli.COMMANDS, "bench"), f"{page}: {code}"
             for option in [] if code.startswith(others) else re.findall(r"(?<![\w-])--([a-z][\w-]*)", code):
                 known = (

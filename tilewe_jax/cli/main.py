@@ -33,6 +33,11 @@ COMMANDS = {
     "value-test": "values:ValueTest",
     "play": "play:Play",
     "serve": "serve:Serve",
+    "games-db list": "games_db:List",
+    "games-db export": "games_db:ExportGames",
+    "games-db delete": "games_db:Delete",
+    "games-db backup": "games_db:Backup",
+    "games-db check": "games_db:Check",
     "site": "site:Site",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
@@ -137,6 +142,14 @@ def _parse(arguments: list[str]) -> Any:
             _fail(f"{old} is now {MOVED[old]}", 2)
     if name == "bench":
         name, options = _benchmark(options)
+    elif actions := [each.removeprefix(f"{name} ") for each in COMMANDS if each.startswith(f"{name} ")]:
+        action = options[0] if options else "--help"
+        if action in ("-h", "--help"):
+            print(f"usage: tilewe-jax {name} ACTION [OPTIONS]\n\n{in_columns(_descriptions(f'{name} '))}")
+            raise SystemExit(0)
+        if action not in actions:
+            _fail(f"{name} takes {', '.join(actions)}, not {action!r}{did_you_mean(action, actions)}", 2)
+        name, options = f"{name} {action}", options[1:]
     if name not in COMMANDS:
         if name.startswith("-"):
             _fail(f"expected a command before {name}; see tilewe-jax --help", 2)
@@ -165,7 +178,6 @@ def _command(name: str) -> Any:
 
 def _help() -> str:
     """The help of the program: its commands, each with the first paragraph of its docstring."""
-    commands = [(name, " ".join((inspect.getdoc(_command(name)) or "").partition("\n\n")[0].split())) for name in COMMANDS]
     options = [
         ("-h, --help", "Print this help, or with a command its options"),
         ("--no-cache", "Before a command: do not use the cache of compiled programs"),
@@ -175,12 +187,18 @@ def _help() -> str:
         [
             "usage: tilewe-jax [--no-cache] COMMAND [OPTIONS]\n",
             f"{filled(DESCRIPTION)}\n\ncommands:",
-            in_columns(commands),
+            in_columns(_descriptions()),
             "\noptions:",
             in_columns(options),
             f"\n{filled('tilewe-jax COMMAND --help explains the options of a command.')}",
         ]
     )
+
+
+def _descriptions(prefix: str = "") -> list[tuple[str, str]]:
+    """The commands whose name starts with a prefix, each with the first paragraph of its docstring."""
+    names = [name for name in COMMANDS if name.startswith(prefix)]
+    return [(name, " ".join((inspect.getdoc(_command(name)) or "").partition("\n\n")[0].split())) for name in names]
 
 
 def _version() -> str:

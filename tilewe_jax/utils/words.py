@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-_SINGULAR = {"leaves": "leaf", "hashes": "hash"}
+_SINGULAR = {"leaves": "leaf", "hashes": "hash", "studies": "study"}
 
 
 def counted(number: int, nouns: str) -> str:

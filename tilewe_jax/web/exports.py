@@ -60,11 +60,14 @@ def record_of(session: Session, form: str) -> str:
             return blksgf.render(blokus_game(host), session.actions, names)
         except ValueError as error:
             raise RefusedError(str(error), "format", 409) from None
+    return "".join(records.lines(host, [as_record(session)]))
+
+
+def as_record(session: Session) -> records.Record:
+    """Return the game so far as a record."""
     over = session.over or {"scores": (), "returns": ()}
-    record = records.Record(
-        session.setup.deal, tuple(session.actions), tuple(over["scores"]), tuple(over["returns"]), tuple(names)
-    )
-    return "".join(records.lines(host, [record]))
+    names = tuple(seat.name for seat in session.seats)
+    return records.Record(session.setup.deal, tuple(session.actions), tuple(over["scores"]), tuple(over["returns"]), names)
 
 
 def replay_of(session: Session) -> Json:
@@ -189,18 +192,42 @@ class Studies:
         if content is None:
             raise RefusedError("this study does not exist", status=404)
         try:
-            games = json.loads(content)
-            if not isinstance(games, list):
-                raise ValueError("its content is not a list")
+            games = _games_in(content)
             if not 1 <= number <= len(games):
                 raise RefusedError(f"number must be from 1 to {len(games)}, got {number}", "number")
-            if not fits(games[number - 1], _GAME):
-                raise ValueError(f"game {number} has a value of the wrong type")
-            encoded(games[number - 1])  # raises ``ValueError`` for infinite numbers, which cannot be sent
+            _check_game(games, number)
         except (LookupError, RecursionError, TypeError, ValueError) as error:
             self._rooms.store.report("study", study_id, error)
             raise DamagedError(f"study {study_id} is damaged") from None
         return games[number - 1], len(games)
+
+
+def _games_in(content: str) -> list[Any]:
+    """The games of a stored study. Raises ``ValueError`` and ``RecursionError``."""
+    games = json.loads(content)
+    if not isinstance(games, list):
+        raise ValueError("its content is not a list")
+    return games
+
+
+def _check_game(games: list[Any], number: int) -> None:
+    """Raise ``ValueError`` if game ``number`` of a stored study is damaged."""
+    if not fits(games[number - 1], _GAME):
+        raise ValueError(f"game {number} has a value of the wrong type")
+    encoded(games[number - 1])  # raises ``ValueError`` for infinite numbers, which cannot be sent
+
+
+def check_study(content: str) -> None:
+    """Replay all games of a stored study. Raises ``ValueError`` and other errors if it is damaged."""
+    games = _games_in(content)
+    for number, values in enumerate(games, 1):
+        _check_game(games, number)
+        try:
+            session = _session(make_game(values["game"], values["options"]), values)
+            for action in values["actions"]:
+                session = session.played(session.mover, action)
+        except RefusedError as error:
+            raise ValueError(f"game {number}: {error}") from None
 
 
 def _session(host: HostGame, values: Mapping[str, Any]) -> Session:

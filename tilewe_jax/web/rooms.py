@@ -180,13 +180,7 @@ class Rooms:
         if stored is None:
             return None
         try:
-            host = make_game(stored.setup["game"], stored.setup["options"])
-            if stored.setup["version"] != host.version:
-                raise ValueError(f"its rules have version {stored.setup['version']}, and this program has {host.version}")
-            clock = ClockSettings(**stored.setup["clock"]) if stored.setup["clock"] else None
-            setup = Setup(host, stored.setup["deal"], clock, stored.setup["casual"], stored.setup["public"])
-            moves = [(action, json_object(note) if note else {}) for action, note in stored.moves]
-            return stored, restored(setup, stored.state, moves)
+            return stored, session_of(stored)
         except Exception as error:  # other games remain available
             self.store.report("game", game_id, error)
             raise DamagedError(f"game {game_id} is damaged or was played under other rules") from None
@@ -381,6 +375,17 @@ class Rooms:
             raise RefusedError(str(error), status=503) from None
         except (EngineError, KeyError, TypeError, ValueError) as error:
             raise RefusedError(f"the engine could not analyse this position: {error}", status=500) from None
+
+
+def session_of(stored: StoredGame) -> Session:
+    """Replay a stored game. Raises ``ValueError`` and other errors if it is damaged or breaks the rules."""
+    host = make_game(stored.setup["game"], stored.setup["options"])
+    if stored.setup["version"] != host.version:
+        raise ValueError(f"its rules have version {stored.setup['version']}, and this program has {host.version}")
+    clock = ClockSettings(**stored.setup["clock"]) if stored.setup["clock"] else None
+    setup = Setup(host, stored.setup["deal"], clock, stored.setup["casual"], stored.setup["public"])
+    moves = [(action, json_object(note) if note else {}) for action, note in stored.moves]
+    return restored(setup, stored.state, moves)
 
 
 def _with_tokens(seats: Sequence[Seat]) -> tuple[list[Seat], dict[int, str]]:

@@ -31,7 +31,10 @@ log = logging.getLogger("tilewe_jax.web")
 
 APPLICATION_ID = 0x54494C45
 """Application id of the database, the letters TILE."""
+MIGRATIONS: dict[int, str] = {}
+"""SQL that changes tables of a version to the next version."""
 SCHEMA_VERSION = 1
+"""Version of the tables; a change of ``_SCHEMA`` needs the next version and a migration."""
 _SCHEMA = """
 CREATE TABLE games (
   id TEXT PRIMARY KEY, created REAL NOT NULL, updated REAL NOT NULL,
@@ -65,98 +68,29 @@ _MAX_DAMAGED = 1_000
 _Task = tuple[Callable[[sqlite3.Connection], Any], "Future[None]"]
 
 
-class Store:
-    """The database.
+class Database:
+    """Queries of a database, from any thread. All raise ``StoreError`` if the file cannot be read.
 
     Args:
-      path: its file, which is created if it does not exist.
-      sync: whether each commit waits for the disk. Without, commits survive a crash of this process, but the last of them may
-        be lost in a power failure.
-      max_bytes: maximum size of the file, beyond which changes fail; its log is not counted.
-
-    Raises ``StoreError`` if the file is used by another server, is not such a database, or is damaged.
+      path: its file.
+      reader: a connection.
     """
 
-    def __init__(self, path: str | Path, sync: bool = False, max_bytes: float = math.inf) -> None:
-        self.path, self._sync, self._max_bytes = Path(path), sync, max_bytes
+    def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
+        self.path, self._reader = path, reader
         self._damaged: set[str] = set()
-        self._lock = self._locked()
-        try:
-            self._writer = self._connect()
-            try:
-                self._prepare(self._writer)
-            except BaseException:
-                self._writer.close()
-                raise
-            # With a write-ahead log, readers and the writer do not wait for each other.
-            self._reader = self._connect()
-        except sqlite3.Error as error:
-            self._unlock()
-            raise StoreError(f"{self.path} cannot be used ({error}): move it away, or name another file with --data") from None
         self._reading = threading.Lock()
-        self._tasks: queue.Queue[_Task | None] = queue.Queue()
-        # A daemon thread does not keep the process alive; acknowledged changes are committed already.
-        self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
-        self._thread.start()
 
     def close(self) -> None:
-        """Write the waiting changes and close the file."""
-        self._tasks.put(None)
-        self._thread.join()
+        """Close the file."""
         self._reader.close()
-        self._writer.close()
-        self._unlock()
-
-    # ---- Changes
-
-    async def add(self, game: str, setup: str, state: str, is_public: bool) -> None:
-        """Add a game with its setup and state, JSON texts."""
-        now = time.time()
-        row = game, now, now, setup, state, is_public, False
-        await self._write(lambda file: file.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?)", row))
-
-    async def change(self, game: str, state: str, is_over: bool, first_move: int, moves: Sequence[StoredMove]) -> None:
-        """Set the state of a game, a JSON text, and replace its moves from number ``first_move`` on.
-
-        Raises ``StoreError``, after which the game is unchanged.
-        """
-
-        def write(file: sqlite3.Connection) -> None:
-            values = state, is_over, time.time(), game
-            updated = file.execute("UPDATE games SET state = ?, is_over = ?, updated = ? WHERE id = ?", values)
-            if not updated.rowcount:
-                raise sqlite3.DataError(f"unknown game {game}")
-            file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (game, first_move))
-            rows = [(game, number, *move) for number, move in enumerate(moves, first_move)]
-            file.executemany("INSERT INTO moves VALUES (?, ?, ?, ?)", rows)
-
-        await self._write(write)
-
-    async def add_study(self, study_id: str, content: str) -> None:
-        """Add a study."""
-        await self._write(lambda file: file.execute("INSERT INTO studies VALUES (?, ?, ?)", (study_id, time.time(), content)))
-
-    async def delete_older(self, seconds: float, *, keep: Collection[str] = ()) -> None:
-        """Delete studies of this age, and games without a change for this time except those to ``keep``."""
-        limit = time.time() - seconds
-
-        def write(file: sqlite3.Connection) -> None:
-            rows = file.execute("SELECT id FROM games WHERE updated < ?", (limit,)).fetchall()
-            old = [row for row in rows if row[0] not in keep]
-            file.executemany("DELETE FROM moves WHERE game = ?", old)
-            file.executemany("DELETE FROM games WHERE id = ?", old)
-            file.execute("DELETE FROM studies WHERE created < ?", (limit,))
-
-        await self._write(write)
-
-    # ---- Queries, from any thread; all raise ``StoreError`` if the file cannot be read
 
     def game(self, game_id: str) -> StoredGame | None:
         """Return the game with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:
             self._query("BEGIN")  # both queries read the same snapshot
             try:
-                rows = self._query("SELECT created, setup, state FROM games WHERE id = ?", game_id)
+                rows = self._query("SELECT created, setup, state, updated FROM games WHERE id = ?", game_id)
                 moves = self._query("SELECT number, action, note FROM moves WHERE game = ? ORDER BY number", game_id)
             finally:
                 if self._reader.in_transaction:
@@ -164,18 +98,32 @@ class Store:
         if not rows:
             return None
         try:
-            created, setup, state = rows[0]
-            if not isinstance(created, float | int):
-                raise ValueError("its time is not a number")
+            created, setup, state, updated = rows[0]
+            if not isinstance(created, float | int) or not isinstance(updated, float | int):
+                raise ValueError("a time is not a number")
             if [number for number, _, _ in moves] != list(range(len(moves))):
                 raise ValueError("moves are missing")
             if not all(type(action) is int and isinstance(note, str | None) for _, action, note in moves):
                 raise ValueError("a move is not an integer with a text")
             stored = tuple((action, note) for _, action, note in moves)
-            return StoredGame(created, json_object(setup), json_object(state), stored)
+            return StoredGame(created, json_object(setup), json_object(state), stored, updated)
         except ValueError as error:
             self.report("game", game_id, error)
             raise DamagedError(f"game {game_id} is damaged: {error}") from None
+
+    def ids(self, table: str) -> list[Any]:
+        """Return the ids of all games or studies, newest first; the id of a damaged row may be of any type.
+
+        Args:
+          table: ``games`` or ``studies``.
+        """
+        with self._reading:
+            return [row[0] for row in self._query(f"SELECT id FROM {table} ORDER BY created DESC")]
+
+    def num_orphans(self) -> int:
+        """Return the number of moves without a game."""
+        with self._reading:
+            return int(self._query("SELECT count(*) FROM moves WHERE game NOT IN (SELECT id FROM games)")[0][0])
 
     def newest(self, count: int) -> list[ListedGame]:
         """Return the newest public games. Damaged games are omitted."""
@@ -223,11 +171,6 @@ class Store:
             pages, free, size = (self._query(f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size"))
         return int((pages - free) * size)
 
-    async def check(self) -> None:
-        """Check that the database can be read and locked for a change. Raises ``StoreError``."""
-        await self._write(lambda file: None)
-        await asyncio.to_thread(self.count_studies)
-
     def study(self, study_id: str) -> str | None:
         """Return the content of the study with this id, or ``None``. Raises ``DamagedError``."""
         with self._reading:
@@ -254,6 +197,112 @@ class Store:
             return []
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be read: {error}") from None
+
+
+class Store(Database):
+    """The database.
+
+    Args:
+      path: its file, which is created if it does not exist.
+      sync: whether each commit waits for the disk. Without, commits survive a crash of this process, but the last of them may
+        be lost in a power failure.
+      max_bytes: maximum size of the file, beyond which changes fail; its log is not counted.
+
+    Raises ``StoreError`` if the file is used by another server, is not such a database, or is damaged.
+    """
+
+    def __init__(self, path: str | Path, sync: bool = False, max_bytes: float = math.inf) -> None:
+        self.path, self._sync, self._max_bytes = Path(path), sync, max_bytes
+        self._lock = self._locked()
+        try:
+            self._writer = _connect(str(self.path))
+            try:
+                self._prepare(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
+            # With a write-ahead log, readers and the writer do not wait for each other.
+            super().__init__(self.path, _connect(str(self.path)))
+        except (OSError, sqlite3.Error) as error:
+            self._unlock()
+            raise StoreError(f"{self.path} cannot be used ({error}): move it away, or name another file with --data") from None
+        self._tasks: queue.Queue[_Task | None] = queue.Queue()
+        # A daemon thread does not keep the process alive; acknowledged changes are committed already.
+        self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write the waiting changes and close the file."""
+        self._tasks.put(None)
+        self._thread.join()
+        super().close()
+        self._writer.close()
+        self._unlock()
+
+    # ---- Changes
+
+    async def add(self, game: str, setup: str, state: str, is_public: bool) -> None:
+        """Add a game with its setup and state, JSON texts."""
+        now = time.time()
+        row = game, now, now, setup, state, is_public, False
+        await self._write(lambda file: file.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?)", row))
+
+    async def change(self, game: str, state: str, is_over: bool, first_move: int, moves: Sequence[StoredMove]) -> None:
+        """Set the state of a game, a JSON text, and replace its moves from number ``first_move`` on.
+
+        Raises ``StoreError``, after which the game is unchanged.
+        """
+
+        def write(file: sqlite3.Connection) -> None:
+            values = state, is_over, time.time(), game
+            updated = file.execute("UPDATE games SET state = ?, is_over = ?, updated = ? WHERE id = ?", values)
+            if not updated.rowcount:
+                raise sqlite3.DataError(f"unknown game {game}")
+            file.execute("DELETE FROM moves WHERE game = ? AND number >= ?", (game, first_move))
+            rows = [(game, number, *move) for number, move in enumerate(moves, first_move)]
+            file.executemany("INSERT INTO moves VALUES (?, ?, ?, ?)", rows)
+
+        await self._write(write)
+
+    async def add_study(self, study_id: str, content: str) -> None:
+        """Add a study."""
+        await self._write(lambda file: file.execute("INSERT INTO studies VALUES (?, ?, ?)", (study_id, time.time(), content)))
+
+    async def delete_older(self, seconds: float, *, keep: Collection[str] = ()) -> None:
+        """Delete studies of this age, and games without a change for this time except those to ``keep``."""
+        limit = time.time() - seconds
+
+        def write(file: sqlite3.Connection) -> None:
+            rows = file.execute("SELECT id FROM games WHERE updated < ?", (limit,)).fetchall()
+            old = [row for row in rows if row[0] not in keep]
+            file.executemany("DELETE FROM moves WHERE game = ?", old)
+            file.executemany("DELETE FROM games WHERE id = ?", old)
+            file.execute("DELETE FROM studies WHERE created < ?", (limit,))
+
+        await self._write(write)
+
+    async def delete(self, ids: Collection[str]) -> None:
+        """Delete games and studies. Unknown ids are ignored."""
+        rows = [(row_id,) for row_id in ids]
+
+        def write(file: sqlite3.Connection) -> None:
+            file.executemany("DELETE FROM moves WHERE game = ?", rows)
+            file.executemany("DELETE FROM games WHERE id = ?", rows)
+            file.executemany("DELETE FROM studies WHERE id = ?", rows)
+
+        await self._write(write)
+
+    def shrink(self) -> None:
+        """Give the space of deleted rows back to the disk. Nothing else may use the store meanwhile."""
+        try:
+            self._writer.execute("VACUUM")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be made smaller: {error}") from None
+
+    async def check(self) -> None:
+        """Check that the database can be read and locked for a change. Raises ``StoreError``."""
+        await self._write(lambda file: None)
+        await asyncio.to_thread(self.count_studies)
 
     # ---- The file
 
@@ -289,21 +338,13 @@ class Store:
         _locked_here.discard(_file_of(os.fstat(self._lock)))
         os.close(self._lock)
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        connection.text_factory = _text
-        return connection
-
     def _prepare(self, file: sqlite3.Connection) -> None:
         """Check the file, and create the tables of a new one. Raises ``sqlite3.Error``."""
         tables = file.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         if tables:  # checked first: the file of another program must stay unchanged
             application = file.execute("PRAGMA application_id").fetchone()[0]
             version = file.execute("PRAGMA user_version").fetchone()[0]
-            if application != APPLICATION_ID:
-                raise sqlite3.DatabaseError("it is a database of another program")
-            if version != SCHEMA_VERSION:
-                raise sqlite3.DatabaseError(f"its tables must have version {SCHEMA_VERSION}, got {version}")
+            _check_version(application, version)
         page_size = file.execute("PRAGMA page_size").fetchone()[0]
         file.execute(f"PRAGMA max_page_count = {int(min(self._max_bytes / page_size, _MAX_PAGES))}")
         file.execute("PRAGMA journal_mode = WAL")
@@ -312,10 +353,34 @@ class Store:
             file.executescript(
                 f"BEGIN; {_SCHEMA} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
             )
+        elif version < SCHEMA_VERSION:
+            self._migrate(file, version)
         if self.path.stat().st_size <= _QUICK_CHECK_LIMIT:
             verdict = file.execute("PRAGMA quick_check(1)").fetchone()[0]
             if verdict != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {' '.join(str(verdict).split())[:200]}")
+
+    def _migrate(self, file: sqlite3.Connection, version: int) -> None:
+        """Bring the tables of an older version up to date, after a backup. Raises ``sqlite3.Error`` and ``OSError``."""
+        backup = free_name(self.path.with_name(f"{self.path.name}.version-{version}"))
+        copy(file, backup)
+        log.warning(
+            "%s has tables of version %d and is changed to version %d; %s is a backup",
+            self.path,
+            version,
+            SCHEMA_VERSION,
+            backup,
+        )
+        try:
+            for number in range(version, SCHEMA_VERSION):
+                # One transaction for a version: after an error or a crash the tables have the version before.
+                file.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[number]} PRAGMA user_version = {number + 1}; COMMIT;")
+        except sqlite3.Error as error:
+            if file.in_transaction:
+                file.execute("ROLLBACK")
+            raise sqlite3.DatabaseError(
+                f"its tables could not be changed to version {SCHEMA_VERSION}: {error}; {backup} is a backup"
+            ) from None
 
     # ---- The thread that writes
 
@@ -358,6 +423,108 @@ class Store:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
+
+
+def open_database(path: Path) -> Database:
+    """Open a database for queries alone, also while a server uses it. Raises ``StoreError``."""
+    file = _opened(path)
+    try:
+        version = file.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            file.close()
+            hint = f"start the server with it once, which changes them to version {SCHEMA_VERSION}"
+            raise StoreError(f"{path} has tables of version {version}; {hint}")
+        return Database(path, file)
+    except sqlite3.Error as error:
+        file.close()
+        raise StoreError(f"{path} cannot be read: {error}") from None
+
+
+def back_up(path: Path, backup: Path) -> None:
+    """Copy a database to a new file, also while a server uses it. Raises ``StoreError``."""
+    file = _opened(path)
+    try:
+        copy(file, backup)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{path} cannot be copied to {backup}: {error}") from None
+    finally:
+        file.close()
+
+
+def integrity(path: Path) -> list[str]:
+    """Check the file of a database; return its faults. Raises ``StoreError`` if it cannot be opened."""
+    file = _opened(path)
+    try:
+        rows = [" ".join(str(row[0]).split()) for row in file.execute("PRAGMA integrity_check(20)")]
+    except sqlite3.Error as error:
+        rows = [str(error)]
+    finally:
+        file.close()
+    return [] if rows == ["ok"] else rows
+
+
+def copy(source: sqlite3.Connection, path: Path) -> None:
+    """Copy a database to a new file and check the copy. The file is complete or absent.
+
+    Raises ``OSError`` and ``sqlite3.Error``.
+    """
+    with path.open("x"):  # not over a file that exists
+        path.chmod(0o600)  # only the owner may read the games
+    target = sqlite3.connect(path, isolation_level=None)
+    try:
+        source.backup(target)
+        verdict = target.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(f"it is damaged: {' '.join(str(verdict).split())[:200]}")
+        target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+    except BaseException:
+        target.close()
+        path.unlink()
+        raise
+    target.close()
+
+
+def free_name(path: Path) -> Path:
+    """Return a path, with a number if it exists already."""
+    number = 2
+    free = path
+    while free.exists():
+        free = path.with_name(f"{path.name}-{number}")
+        number += 1
+    return free
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database of this program for reading. Raises ``StoreError``."""
+    if not path.is_file():
+        raise StoreError(f"{path} does not exist")
+    try:
+        file = _connect(f"{path.absolute().as_uri()}?mode=ro")
+        try:
+            application, version = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+            _check_version(application, version)
+        except BaseException:
+            file.close()
+            raise
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be read: {error}") from None
+    return file
+
+
+def _check_version(application: int, version: int) -> None:
+    if application != APPLICATION_ID:
+        raise sqlite3.DatabaseError("it is a database of another program")
+    if version > SCHEMA_VERSION:
+        raise sqlite3.DatabaseError(
+            f"its tables have version {version}, and this program knows versions up to {SCHEMA_VERSION}; use a newer program"
+        )
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    """Connect to a path or a ``file:`` URI."""
+    file = sqlite3.connect(address, isolation_level=None, check_same_thread=False, uri=address.startswith("file:"))
+    file.text_factory = _text
+    return file
 
 
 def _text(content: bytes) -> str | bytes:

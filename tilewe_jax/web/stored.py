@@ -29,6 +29,8 @@ class StoredGame:
     setup: dict[str, Any]
     state: dict[str, Any]
     moves: tuple[StoredMove, ...]
+    updated: float = 0.0
+    """Time of the last change, in seconds since 1970."""
 
 
 ListedGame = tuple[str, dict[str, Any], dict[str, Any], int]
