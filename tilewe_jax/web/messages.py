@@ -14,6 +14,8 @@ from tilewe_jax.web.session import RefusedError, Session
 
 Json = dict[str, Any]
 
+PHRASES = ("hello", "luck", "good", "oops", "wait", "thanks", "bye", "again")
+"""The phrases that players can say, in place of a chat; the page has their texts."""
 MAX_MOVES = 1 << 20
 _MAX_REF = 100
 _MAX_TASKS = 300
@@ -63,6 +65,7 @@ class Client:
         self._rooms, self._room, self.connection, self._analyses = rooms, room, connection, analyses
         self.limits = rooms.limits
         self._bucket = TokenBucket(self.limits.message_rate, self.limits.message_burst)
+
         self._ignored = 0
         self._handlers: dict[str, Callable[[Json], Coroutine[Any, Any, Json | None]]] = {
             "move": self._move,
@@ -74,6 +77,7 @@ class Client:
             "hint": self._hint,
             "analyze": self._analyze,
             "name": self._name,
+            "say": self._say,
             "ping": self._ping,
         }
 
@@ -161,6 +165,15 @@ class Client:
         if name is None:
             raise RefusedError("name must not be empty", "name")
         return await self._change(lambda session, seat: session.renamed(seat, name))
+
+    async def _say(self, message: Json) -> Json:
+        phrase, seat = message.get("phrase"), self.connection.seat
+        if phrase not in PHRASES:
+            raise RefusedError(f"phrase must be one of {', '.join(PHRASES)}", "phrase")
+        if seat is None:
+            raise RefusedError("spectators say nothing; join with the token of a seat", status=403)
+        self._room.say(seat, phrase)
+        return {"type": "ok", "move": len(self._room.session.moves)}
 
     async def _ping(self, message: Json) -> Json:
         return {"type": "pong"}

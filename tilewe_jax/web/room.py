@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilewe_jax.host import HostGame, HostPosition
-from tilewe_jax.web.limits import Limits
+from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.questions import EngineError, UnavailableError
 from tilewe_jax.web.session import RefusedError, Seat, Session
 from tilewe_jax.web.stored import StoreError
@@ -33,6 +33,8 @@ RECENT_POSITIONS = 8
 """Number of recent positions that a room keeps, for undo and for clients that missed a few moves."""
 SECONDS_UNTIL_VANISHED = 60.0
 """Time without clients after which engines stop and the game leaves memory."""
+PHRASE_RATE, PHRASE_BURST = 1 / 3, 3.0
+"""Phrases of a player, per second and at most in a row."""
 RETRY_SECONDS = 5.0
 """Delay before an unavailable engine or store is tried again."""
 
@@ -130,6 +132,8 @@ class Room:
         self.connections: set[Connection] = set()
         self.last_used = time.monotonic()
         self.lock = asyncio.Lock()
+        self._phrases = Buckets(PHRASE_RATE, PHRASE_BURST)
+        """Limits of the phrases by seat."""
         self.rematch_lock = asyncio.Lock()
         self.rematch_tokens: dict[int, str] = {}
         """Tokens of the rematch, by seat of this game."""
@@ -212,6 +216,13 @@ class Room:
         for task in (self._thinking, self._warming, self._flag):
             if task:
                 task.cancel()
+
+    def say(self, seat: int, phrase: str) -> None:
+        """Send a phrase of a player to all clients. Raises ``RefusedError`` if the player says too much."""
+        if not self._phrases.take(str(seat)):
+            raise RefusedError("too many phrases; wait a moment", status=429)
+        for connection in self.connections:
+            connection.reply({"type": "said", "seat": seat, "phrase": phrase})
 
     # ---- Changes
 

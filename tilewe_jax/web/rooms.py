@@ -37,9 +37,9 @@ SIMULATIONS = (16, 64, 256, 1024)
 """Numbers of simulations that a client may choose for an analysis; each is compiled once."""
 CONCURRENT_ANALYSES = 16
 """Maximum number of analyses that the engines receive in parallel, so that the moves of games do not wait for more."""
-SECONDS = (1.0, 86_400.0)
+SECONDS = (1.0, 30 * DAY)
 """Range of the time of a clock, in seconds."""
-INCREMENT = (0.0, 3_600.0)
+INCREMENT = (0.0, 7 * DAY)
 """Range of the increment of a clock, in seconds."""
 _LISTED_SEAT = {"name": str, "kind": ("human", "open", "engine")}
 
@@ -407,6 +407,7 @@ def _summary(game_id: str, setup: Json, state: Json, moves: int) -> Json:
         "names": [seat["name"] for seat in seats],
         "open_seats": [index for index, seat in enumerate(seats) if seat["kind"] == "open"],
         "moves": moves,
+        "mover": state.get("mover"),  # games of earlier versions are without it until their next move
         "over": state["over"] is not None,
     }
 
@@ -433,7 +434,7 @@ def _clock_settings(value: Any) -> ClockSettings | None:
     ):
         raise RefusedError(
             'clock must be null or like {"seconds": 300, "increment": 5}, with'
-            f" {SECONDS[0]:g} to {SECONDS[1]:g} seconds and an increment of at most {INCREMENT[1]:g}",
+            f" {SECONDS[0]:,.0f} to {SECONDS[1]:,.0f} seconds and an increment of at most {INCREMENT[1]:,.0f}",
             "clock",
         )
     return ClockSettings(float(clock["seconds"]), float(clock["increment"]))

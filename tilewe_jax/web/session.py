@@ -365,6 +365,7 @@ class Session:
             "undone": [move.action for move in self.undone],
             "over": self.over,
             "rematch": self.rematch,
+            "mover": self.mover,
         }
 
     # ---- Helpers

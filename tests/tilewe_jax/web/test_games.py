@@ -309,6 +309,41 @@ def test_names_of_invited_players(tmp_path: Path) -> None:
                 assert second.state["seats"][1]["name"] == "Cy", "names are final after the end"
 
 
+def test_phrases(tmp_path: Path) -> None:
+    """All clients hear the phrases of players, at a limited rate for each seat."""
+    with serving(tmp_path / "games") as client:
+        created = new_game(client, "santorini")
+        with joined(client, created, 0, 1, None) as (first, second, spectator):
+            assert first.ask({"type": "say", "phrase": "hello"})["type"] == "ok"
+            for player in (second, spectator):
+                heard = player.until(lambda message: message["type"] == "said")
+                assert heard == {"type": "said", "seat": 0, "phrase": "hello"}
+            for wrong in ({}, {"phrase": "what I like"}, {"phrase": ["hello"]}):
+                assert second.ask({"type": "say", **wrong})["field"] == "phrase"
+            assert "spectators" in spectator.ask({"type": "say", "phrase": "hello"})["error"]
+            answers = [first.ask({"type": "say", "phrase": "bye"})["type"] for _ in range(9)]
+            assert answers[0] == "ok"
+            assert answers[-1] == "error"
+            assert second.ask({"type": "say", "phrase": "thanks"})["type"] == "ok"
+
+
+def test_lists_say_who_is_to_move(tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        created = new_game(client, "santorini")
+
+        def mover() -> int | None:
+            (listed,) = client.get(f"/api/games?ids={created['id']}").json()
+            seat: int | None = listed["mover"]
+            return seat
+
+        assert mover() == 0
+        with joined(client, created, 0, 1) as players:
+            players[0].move_at_random(random.Random(1))
+            assert mover() == 1
+            players[1].ask({"type": "resign"})
+            assert mover() is None
+
+
 def test_lists_of_games(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
         private = new_game(client, "duo", {"size": 8}, public=False)["id"]

@@ -163,6 +163,7 @@ def test_wrong_requests(client: TestClient) -> None:
         ({**good, "clock": 5}, "clock"),
         ({**good, "clock": {"seconds": 0}}, "clock"),
         ({**good, "clock": {"seconds": 60, "increment": -1}}, "clock"),
+        ({**good, "clock": {"seconds": 31 * 86_400}}, "clock"),
         ({**good, "clock": {"seconds": True, "increment": []}}, "clock"),
         ({**good, "casual": 1}, "casual"),
     ]
