@@ -258,7 +258,7 @@ def test_the_result_names_the_winners_of_a_game_that_was_given_up(open_page: Any
 
 
 def test_the_lobby_lists_own_games(open_page: Any) -> None:
-    """An unlisted game too, until it is over."""
+    """An unlisted game too, with the seat to move; finished games are folded."""
     page = open_page()
     page.open().page.click('[data-game="santorini"]')
     page.page.click('[data-focus="preset-friend"]')
@@ -267,7 +267,7 @@ def test_the_lobby_lists_own_games(open_page: Any) -> None:
     page.page.click('[data-focus="start"]')
     page.page.wait_for_selector(".board svg")
     game = page.state["id"]
-    page.open().page.wait_for_selector(f'[data-focus="own-{game}"]')
+    page.open().page.wait_for_selector(f'[data-focus="own-{game}"]:has-text("Your turn")')
     stranger = open_page()
     stranger.open().page.wait_for_selector(".lists h2")
     assert game not in stranger.page.content()
@@ -275,8 +275,9 @@ def test_the_lobby_lists_own_games(open_page: Any) -> None:
     page.page.click('[data-focus="action-flag"]')
     page.page.click("dialog .danger")
     page.page.wait_for_selector(".result:not([hidden])")
-    page.open().page.wait_for_selector(".lists h2")
-    assert page.page.locator(f'[data-focus="own-{game}"]').count() == 0
+    page.open().page.click('[data-focus="finished"]')
+    page.page.click(f'details [data-focus="own-{game}"]:has-text("View")')
+    page.page.wait_for_selector(".result:not([hidden])")
 
 
 # ---- Errors

@@ -176,7 +176,7 @@ def test_nothing_moves_under_the_finger(page: Page, server: Server) -> None:
         places = []
 
         def measure() -> None:
-            places.append([page.page.locator(each).bounding_box() for each in (".board svg", ".tools .place")])
+            places.append([page.page.locator(each).bounding_box() for each in (".board", ".tools .place")])
 
         measure()
         page.page.keyboard.press("ArrowUp")
@@ -194,7 +194,7 @@ def test_nothing_moves_under_the_finger(page: Page, server: Server) -> None:
         other.ask({"type": "undo"})
         page.page.wait_for_selector(".requests .bar")
         measure()
-        bar, board = (page.page.locator(each).bounding_box() for each in (".requests", ".board svg"))
+        bar, board = (page.page.locator(each).bounding_box() for each in (".requests", ".board"))
         assert bar["y"] + bar["height"] <= board["y"] or bar["x"] >= board["x"] + board["width"], "a bar covers the board"
         check(page, "a request")
         assert all(place == places[0] for place in places), places

@@ -170,8 +170,21 @@ def test_a_game_continues_after_a_reload_and_two_people_play_at_one_screen(brows
     page.page.wait_for_selector(".board svg")
     page.wait(lambda: page.states and page.state["move"] == 3 and page.state["you"] == 1)
     page.page.click(".brand")
-    page.page.click('.lists a:has-text("Continue")')
+    page.page.click('.lists a:has-text("Your turn")')
     page.page.wait_for_selector(".your-turn")
+    page.close()
+
+
+def test_hidden_tiles_at_one_screen(browser: Any, host: Host) -> None:
+    page = SitePage(browser, host)
+    page.create("triominos", preset="here")
+    page.page.click("dialog.curtain .primary")
+    page.wait(lambda: page.state["you"] == page.state["view"]["current_player"])
+    number = page.state["move"]
+    move_by_mouse(page, random.Random(1))
+    page.wait_for_move(number + 1)
+    page.page.wait_for_selector("dialog.curtain[open]")
+    assert isinstance(page.state["view"]["trays"][page.state["view"]["current_player"]], int)
     page.close()
 
 

@@ -25,6 +25,24 @@ export function confirmDialog(title, text, yes, danger = false) {
   });
 }
 
+/**
+ * Cover the whole page until the next player at this screen is ready. `ready` is called then; the page stays covered until the
+ * caller closes the dialog, which this returns.
+ */
+export function curtain(name, ready) {
+  const start = () => {
+    button.disabled = true;
+    ready();
+  };
+  const button = h("button.primary.large", { autofocus: true, onclick: start }, "Show my tiles");
+  const dialog = h("dialog.curtain", { ariaLabel: `${name} is next` }, h("h2", {}, `${name} is next`), h("p", {}, `Hand the screen to ${name}. The tiles of the other players are covered.`), button);
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
 /** Show a dialog with a button to close it. */
 export function infoDialog(title, ...content) {
   const dialog = h("dialog.question", { ariaLabel: title }, h("h2", {}, title), content, h("div.row.end", {}, h("button", { onclick: () => dialog.close() }, "Close")));

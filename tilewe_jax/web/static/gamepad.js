@@ -5,34 +5,38 @@ const REPEATED = new Set(["up", "down", "west", "east"]);
 const FIRST_REPEAT = 300; // milliseconds
 const REPEAT = 90;
 
-/** Call `command(name)` for each press on a gamepad, polling while one is connected. Returns a function that stops it. */
+/**
+ * Call `command(name, pad)` for each press on a gamepad, polling while one is connected; `pad` is its number among several of
+ * them, otherwise undefined. Returns a function that stops it.
+ */
 export function watchGamepads(command) {
   let frame;
   const due = new Map();
 
   function poll() {
-    const held = new Set();
-    for (const pad of navigator.getGamepads()) {
-      if (!pad) continue;
-      pad.buttons.forEach((button, index) => button.pressed && BUTTONS[index] && held.add(BUTTONS[index]));
+    const pads = navigator.getGamepads().filter(Boolean);
+    const held = new Map(); // [name, number of the gamepad] by a key
+    pads.forEach((pad, number) => {
+      const hold = (name) => held.set(`${name} ${number}`, [name, pads.length > 1 ? number : undefined]);
+      pad.buttons.forEach((button, index) => button.pressed && BUTTONS[index] && hold(BUTTONS[index]));
       const [x = 0, y = 0] = pad.axes;
-      if (x < -0.6) held.add("west");
-      if (x > 0.6) held.add("east");
-      if (y < -0.6) held.add("up");
-      if (y > 0.6) held.add("down");
-    }
+      if (x < -0.6) hold("west");
+      if (x > 0.6) hold("east");
+      if (y < -0.6) hold("up");
+      if (y > 0.6) hold("down");
+    });
     const time = performance.now();
-    for (const name of held) {
-      if (!due.has(name)) {
-        due.set(name, time + FIRST_REPEAT);
-        command(name);
-      } else if (REPEATED.has(name) && time >= due.get(name)) {
-        due.set(name, time + REPEAT);
-        command(name);
+    for (const [key, [name, pad]] of held) {
+      if (!due.has(key)) {
+        due.set(key, time + FIRST_REPEAT);
+        command(name, pad);
+      } else if (REPEATED.has(name) && time >= due.get(key)) {
+        due.set(key, time + REPEAT);
+        command(name, pad);
       }
     }
-    for (const name of due.keys()) if (!held.has(name)) due.delete(name);
-    frame = navigator.getGamepads().some(Boolean) ? requestAnimationFrame(poll) : undefined;
+    for (const key of due.keys()) if (!held.has(key)) due.delete(key);
+    frame = pads.length ? requestAnimationFrame(poll) : undefined;
   }
 
   const start = () => (frame ??= requestAnimationFrame(poll));

@@ -30,6 +30,7 @@ const PATHS = {
   link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
   open: "M12 5v14M5 12h14",
   upload: "M12 20V9M8 12l4-4 4 4M5 5h14",
+  speech: "M4 5h16v11H11l-5 4v-4H4zM8 9h8M8 12h5",
   text: "M5 6h14M5 10h14M5 14h9M5 18h11",
 };
 

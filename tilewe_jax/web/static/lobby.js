@@ -6,14 +6,16 @@ import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { scrollTo } from "./motion.js";
 import { optionsInWords } from "./options.js";
+import { resultsOf } from "./results.js";
 import { about } from "./rules.js";
 import { playersInWords, Setup } from "./setup.js";
 import { attempt } from "./speech.js";
-import { endOwnGame, keepToken, ownGames, preference, tokenOf } from "./storage.js";
+import { keepToken, ownGames, ownSeat, preference, sharedSeats, tokenOf } from "./storage.js";
 import { dropField } from "./study.js";
 import { boardSvg } from "./render/tilewe-game.js";
 
 const REFRESH = 4000; // milliseconds
+const MOST_OWN = 3; // own games that are not folded
 
 export function lobby(container, { go }) {
   const page = new Lobby(container, go);
@@ -28,11 +30,12 @@ class Lobby {
     this.cards = h("div.cards", { role: "radiogroup", ariaLabel: "Games", onkeydown: (event) => this.#cardKey(event) });
     this.form = h("div.form-place", {});
     this.own = h("div.lists.own", {});
+    this.results = h("div", {});
     this.lists = h("div.lists", {});
     render(
       container,
       h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
-      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
     );
     this.#load();
   }
@@ -80,6 +83,7 @@ class Lobby {
       }),
     );
     this.setup.choose(id);
+    render(this.results, resultsOf(this.catalogue.games.find((game) => game.id === id)));
   }
 
   #pick(id) {
@@ -128,12 +132,13 @@ class Lobby {
     const [games, own] = await Promise.all([api.games(), ids.length ? api.gamesOf(ids) : []]).catch(() => []);
     if (this.ended) return;
     if (games) this.#drawLists(games, own);
-    for (const { id, over } of own ?? []) if (over) endOwnGame(id);
     this.timer = setTimeout(() => this.#refresh(), REFRESH);
   }
 
   #drawLists(games, mine) {
-    const own = mine.filter(({ over }) => !over);
+    const turn = (game) => game.mover !== null && (game.mover === ownSeat.get(game.id) || game.mover in sharedSeats.get(game.id));
+    const own = mine.filter(({ over }) => !over).sort((a, b) => turn(b) - turn(a));
+    const folded = [...own.splice(MOST_OWN), ...mine.filter(({ over }) => over)];
     const others = games.filter(({ id }) => !mine.some((game) => game.id === id));
     const open = others.filter(({ over, open_seats: seats }) => !over && seats.length).slice(0, 6);
     const running = others.filter((game) => !game.over && !game.open_seats.length).slice(0, 6);
@@ -141,7 +146,12 @@ class Lobby {
     const list = (title, items, empty, action) =>
       (items.length || empty) &&
       h("section", {}, h("h2", {}, title), items.length ? h("ul.game-list", {}, items.map((game) => this.#item(game, action))) : h("p.muted", {}, empty));
-    render(this.own, list("Your games", own, "", (game) => h("a.button.primary", { href: link(`/game/${game.id}`), dataset: { link: "", focus: `own-${game.id}` } }, "Continue")));
+    const button = (game) => h("a.button", { className: turn(game) ? "primary" : "", href: link(`/game/${game.id}`), dataset: { link: "", focus: `own-${game.id}` } }, game.over ? "View" : turn(game) ? "Your turn" : "Continue");
+    render(
+      this.own,
+      list("Your games", own, "", button),
+      folded.length > 0 && h("details", { open: this.own.querySelector("details")?.open }, h("summary", { dataset: { focus: "finished" } }, `More of your games (${folded.length})`), h("ul.game-list", {}, folded.map((game) => this.#item(game, button)))),
+    );
     render(
       this.lists,
       list("Open games", open, LOCAL ? "" : "Nobody is waiting. Start a game for anyone, and it will appear here.", (game) => h("button.primary", { dataset: { focus: `join-${game.id}` }, onclick: () => this.#join(game) }, "Join")),

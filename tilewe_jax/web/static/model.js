@@ -19,6 +19,7 @@ export class Game extends EventTarget {
   lostAt = null; // performance.now() at the loss of the connection, which stops the clocks
   undo = null;
   redo = false;
+  undone = []; // moves that were taken back, the first one first, until another move is made
   undos = 0; // number of undos, which identifies the known moves to the server
   engine = null;
   over = null;
@@ -40,6 +41,8 @@ export class Game extends EventTarget {
     const live = this.shown === null;
     if (wentBack) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
     if (moves.length || wentBack) this.arrivedAt = this.id !== null && moves.length === 1 && !wentBack ? performance.now() : null;
+    if (wentBack) this.undone = [...this.moves.slice(base), ...this.undone];
+    for (const { id } of moves) this.undone = this.undone[0]?.id === id ? this.undone.slice(1) : [];
     this.moves = [...this.moves.slice(0, base), ...moves];
     this.frames.length = Math.min(this.frames.length, base + 1);
     const frames = message.frames ?? []; // only the last ones of a long game

@@ -4,17 +4,18 @@ import { alertTo } from "./alerts.js";
 import { api, sentence } from "./api.js";
 import { link, place } from "./backend.js";
 import { Connection, sendOnce } from "./connection.js";
-import { confirmDialog } from "./dialogs.js";
+import { confirmDialog, curtain } from "./dialogs.js";
 import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game, isUnnamed } from "./model.js";
 import { scrollTo } from "./motion.js";
 import { shortMove, spokenMove } from "./moves.js";
+import { phraseMenu, PHRASES } from "./phrases.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
 import { linkField, SHARE, shareDialog } from "./share.js";
 import { attempt, say, toast } from "./speech.js";
-import { dropTriedToken, forgetToken, invitations, keepToken, preference, sharedSeats, tokenOf, tryToken } from "./storage.js";
+import { dropTriedToken, forgetToken, helped, invitations, keepToken, ownSeat, preference, results, sharedSeats, tokenOf, tryToken } from "./storage.js";
 import { Table } from "./table.js";
 
 export function play(container, { parts: [id], go }) {
@@ -44,17 +45,19 @@ class PlayPage {
     this.game.sharedSeats = new Set(Object.keys(this.shared).map(Number));
     render(container, h("p.loading", {}, "Joining the game …"));
     this.game.addEventListener("moved", (event) => this.#moved(event.detail));
-    this.#connect();
+    // Behind a curtain, nobody has a seat until a player is ready.
+    this.#connect(sharedSeats.hidden(id) ? null : tokenOf(id));
   }
 
   end() {
+    this.curtain?.close();
     this.connection.close();
     this.table?.end();
     document.title = "tilewe_jax";
   }
 
-  #connect() {
-    this.connection = new Connection(this.id, tokenOf(this.id), {
+  #connect(token = tokenOf(this.id)) {
+    this.connection = new Connection(this.id, token, {
       state: (message) => this.#state(message),
       message: (message) => this.#message(message),
       status: (name, text) => this.#status(name, text),
@@ -72,10 +75,15 @@ class PlayPage {
   #changeSeat() {
     const { game } = this;
     const mover = game.frames[game.last].current_player;
-    if (game.over || mover === game.you || !this.shared[mover] || this.table.busy) return;
-    keepToken(this.id, this.shared[mover]);
-    this.connection.close();
-    this.#connect();
+    if (this.curtain?.open && (mover === game.you || game.over)) this.curtain.close();
+    if (game.over || mover === game.you || !this.shared[mover] || this.table.busy || this.curtain?.open) return;
+    const change = () => {
+      keepToken(this.id, this.shared[mover]);
+      this.connection.close();
+      this.#connect();
+    };
+    if (sharedSeats.hidden(this.id)) this.curtain = curtain(game.nameOf(mover), change);
+    else change();
   }
 
   // ---- From the server
@@ -85,7 +93,7 @@ class PlayPage {
       this.table = new Table(this.container, this.game, {
         submit: (action) => this.#submit(action),
         explain: (action) => this.connection.send({ type: "explain", action }),
-        analyse: (move) => this.connection.send({ type: "analyze", move }),
+        analyse: (move) => this.#analyse(move),
         analysisReason: () => this.#analysisReason(),
         status: () => this.#statusLine(),
         header: (above, card, requests) => this.#header(above, card, requests),
@@ -105,7 +113,9 @@ class PlayPage {
     }
     document.title = `${this.game.yourTurn ? "● Your turn · " : ""}${about(this.game.game).title} · tilewe_jax`;
     if (!wasTurn && this.game.yourTurn && !this.game.over) setTimeout(() => this.game.yourTurn && say("Your turn"), 900);
+    if (isFirst && this.game.you !== null) ownSeat.set(this.id, this.game.you);
     if (this.game.over && !wasOver) {
+      this.#recordResult();
       say(`Game over. ${verdict(this.game)}.`);
       invitations.set(this.id, null);
     }
@@ -114,8 +124,33 @@ class PlayPage {
     this.#changeSeat();
   }
 
+  /** Redo the last undo. At a shared screen, the moves are made again, each at its seat. */
+  #redo() {
+    if (!this.game.shared) return this.#ask({ type: "redo" });
+    const { player, id } = this.game.undone[0];
+    return attempt(() => sendOnce(this.id, this.shared[player], () => this.#known(), { type: "move", action: id, move: this.game.last }));
+  }
+
+  get #mayRedo() {
+    const { game } = this;
+    return game.shared ? !game.over && game.undo === null && game.sharedSeats.has(game.undone[0]?.player) : game.redo;
+  }
+
+  /** Store the result of the user in this browser. */
+  #recordResult() {
+    const { game } = this;
+    const before = results.get().find(({ id }) => id === this.id);
+    if (game.you === null || game.shared || game.seats.length < 2 || before) return;
+    const rivals = game.seats.filter((_, seat) => seat !== game.you).map(({ agent }) => agent ?? null);
+    results.add({ id: this.id, game: game.game, at: Date.now(), rivals, won: game.over.returns[game.you], helped: game.undos > 0 || helped.get(this.id) });
+  }
+
   #message(message) {
     if (message.type === "error") toast(message.error, "bad");
+    if (message.type === "said" && PHRASES[message.phrase]) {
+      this.table?.players.hear(message.seat, PHRASES[message.phrase]);
+      if (message.seat !== this.game.you) say(`${this.game.nameOf(message.seat)}: ${PHRASES[message.phrase]}`);
+    }
   }
 
   #status(name, text = "") {
@@ -185,12 +220,18 @@ class PlayPage {
     });
   }
 
+  #analyse(move) {
+    if (!this.game.over) helped.set(this.id);
+    return this.connection.send({ type: "analyze", move });
+  }
+
   #ask(message) {
     return attempt(() => this.connection.send(message));
   }
 
   async #hint() {
     const at = this.game.last;
+    helped.set(this.id);
     this.hinting = true;
     this.table.update();
     const hint = await this.#ask({ type: "hint" });
@@ -218,7 +259,7 @@ class PlayPage {
     const tokens = this.game.shared ? Object.values(this.shared) : [tokenOf(this.id)];
     const created = await attempt(() => Promise.all(tokens.map((token) => api.rematch(this.id, token))));
     if (!created) return;
-    if (this.game.shared) sharedSeats.set(created[0].id, Object.fromEntries(created.map(({ seat, token }) => [seat, token])));
+    if (this.game.shared) sharedSeats.set(created[0].id, Object.fromEntries(created.map(({ seat, token }) => [seat, token])), this.#hidden);
     this.#joinRematch(created[0]);
   }
 
@@ -255,7 +296,7 @@ class PlayPage {
     if (event.altKey) return false;
     const name = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) ? (event.shiftKey ? "y" : "u") : event.key.toLowerCase();
     if (name === "u" && this.#mayUndo) this.#undo();
-    else if (name === "y" && game.redo) this.#ask({ type: "redo" });
+    else if (name === "y" && this.#mayRedo) this.#redo();
     else if (name === "h" && this.#mayHint) this.#hint();
     else return false;
     return true;
@@ -269,6 +310,12 @@ class PlayPage {
   /** Whether tiles are hidden, so that undo is not available. */
   get #hidden() {
     return this.game.kind === "triominos";
+  }
+
+  /** Whether there is another person at another screen. */
+  get #mayTalk() {
+    const { game } = this;
+    return game.you !== null && game.seats.some(({ kind }, seat) => kind === "human" && seat !== game.you && !game.sharedSeats.has(seat));
   }
 
   get #hasEngine() {
@@ -382,8 +429,9 @@ class PlayPage {
     const playing = game.you !== null && !game.over;
     return [
       playing && game.casual && !this.#hidden && button("Undo", "Undo (U)", "undo", () => this.#undo(), { disabled: !this.#mayUndo }),
-      playing && game.casual && game.redo && button("Redo", "Redo (Y)", "redo", () => this.#ask({ type: "redo" })),
+      playing && game.casual && this.#mayRedo && button("Redo", "Redo (Y)", "redo", () => this.#redo()),
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
+      this.#mayTalk && (this.phraseMenu ??= phraseMenu((phrase) => this.#ask({ type: "say", phrase }))),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),
       button(SHARE, SHARE === "Share" ? "Share and download" : "Save to files", "share", () => shareDialog(game)),
     ];

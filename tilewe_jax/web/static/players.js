@@ -6,9 +6,12 @@ import { isUnnamed } from "./model.js";
 import { Counters } from "./motion.js";
 import { swatch } from "./seats.js";
 
+const HEARD = 6000; // milliseconds
+
 export class Players {
   constructor(game) {
     this.game = game;
+    this.said = new Map(); // phrases by seat
     this.element = h("section.players", { ariaLabel: "Players" });
     this.timer = setInterval(() => this.#tick(), 200);
     this.counters = new Counters((seat, points) => {
@@ -18,6 +21,18 @@ export class Players {
 
   end() {
     clearInterval(this.timer);
+    clearTimeout(this.forgetting);
+  }
+
+  /** Show a phrase beside the name of a player for a while. */
+  hear(seat, text) {
+    this.said.set(seat, text);
+    this.update();
+    clearTimeout(this.forgetting);
+    this.forgetting = setTimeout(() => {
+      this.said.clear();
+      this.update();
+    }, HEARD);
   }
 
   update() {
@@ -44,6 +59,7 @@ export class Players {
             h("span.name", { title: game.nameOf(index) }, game.nameOf(index)),
             h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
           ),
+          this.said.has(index) && h("span.said", {}, this.said.get(index)),
           clock,
           this.scores[index],
           this.#details(view, index),
@@ -106,5 +122,6 @@ function clockText(seconds) {
   const whole = Math.ceil(seconds); // so that a full minute is shown as 1:00
   const two = (number) => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600);
+  if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
   return `${hours ? `${hours}:${two(Math.floor(whole / 60) % 60)}` : Math.floor(whole / 60)}:${two(whole % 60)}`;
 }

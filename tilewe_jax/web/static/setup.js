@@ -12,7 +12,9 @@ import { invitations, keepToken, preference, sharedSeats } from "./storage.js";
 
 const KINDS = { you: "You", here: "Another player, this screen", engine: "Engine", friend: "Friend, by link", open: "Anyone, from the lobby" };
 const PRESETS = { engine: ["engine", "Engine"], friend: ["link", "A friend"], open: ["open", "Anyone"], here: ["person", "Same screen"], watch: ["eye", "Watch engines"] };
-const CLOCKS = [[0, 0], [60, 1], [180, 2], [300, 5], [600, 5], [900, 10], [1800, 20]];
+const UNITS = { 1: "seconds", 60: "minutes", 3600: "hours", 86_400: "days" };
+const CLOCKS = [[0, 0], [60, 1], [180, 2], [300, 5], [600, 5], [900, 10], [1800, 20], [259_200, 86_400], [604_800, 172_800]];
+const OWN = CLOCKS.length; // index of the clock to one's own taste
 
 export class Setup {
   constructor(catalogue, go) {
@@ -20,6 +22,8 @@ export class Setup {
     this.go = go;
     this.element = h("form.setup", { ariaLabel: "New game", onsubmit: (event) => this.#submit(event) });
     this.clock = 0;
+    this.ownClock = preference.get("clock", [[15, 60], [10, 1]]); // time and increment as [number, unit]
+    this.drawn = preference.get("drawn", false);
     this.casual = true;
     this.listed = true;
   }
@@ -36,11 +40,10 @@ export class Setup {
     return !["off", "failed"].includes(this.catalogue.engine?.state) && this.game.levels.length > 0;
   }
 
-  /** Whether a preset or a kind of seat is available: engines or people may be away, and hidden tiles need one screen per player. */
+  /** Whether a preset or a kind of seat is available: engines or people may be away. */
   #offers(name) {
     if (name === "engine" || name === "watch") return this.canEngine;
-    if (name === "friend" || name === "open") return !LOCAL;
-    return name !== "here" || !this.game.hidden;
+    return !LOCAL || (name !== "friend" && name !== "open");
   }
 
   value(name) {
@@ -152,7 +155,13 @@ export class Setup {
           seat.kind === "you" && h("input", { type: "text", maxLength: 40, placeholder: "Your name", ariaLabel: "Your name", value: preference.get("name", ""), dataset: { focus: "name" }, oninput: (event) => preference.set("name", event.target.value) }),
         ),
       ),
-      this.seats.length === 2 && this.seats.some(({ kind }) => kind === "you") && h("button.quiet.swap", { type: "button", dataset: { focus: "swap" }, onclick: () => { this.seats.reverse(); this.update(); } }, icon("redo"), "Swap seats"),
+      this.seats.length > 1 &&
+        h(
+          "div.row.spread",
+          {},
+          h("label.switch", {}, h("input", { type: "checkbox", checked: this.drawn, dataset: { focus: "drawn" }, onchange: (event) => { this.drawn = event.target.checked; preference.set("drawn", this.drawn); } }), "Draw the seats at random"),
+          this.seats.length === 2 && h("button.quiet.swap", { type: "button", dataset: { focus: "swap" }, onclick: () => { this.seats.reverse(); this.update(); } }, icon("redo"), "Swap seats"),
+        ),
     );
   }
 
@@ -181,13 +190,32 @@ export class Setup {
         h("span", {}, "Clock"),
         h(
           "select",
-          { dataset: { focus: "clock" }, onchange: (event) => { this.clock = Number(event.target.value); } },
-          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? `${seconds / 60} min + ${increment} s per move` : "no clock")),
+          { dataset: { focus: "clock" }, onchange: (event) => { this.clock = Number(event.target.value); this.update(); } },
+          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? `${duration(seconds)} + ${duration(increment)} per move` : "no clock")),
+          h("option", { value: OWN, selected: this.clock === OWN }, "your own"),
         ),
       ),
+      this.clock === OWN && [this.#time(0, "Time of each player", 1), this.#time(1, "More after each move", 0)],
       h("label.switch", {}, h("input", { type: "checkbox", checked: this.casual, onchange: (event) => { this.casual = event.target.checked; } }), h("span", {}, "Casual", h("small.muted", {}, "undo, hints and analysis during the game"))),
       !LOCAL && h("label.switch", {}, h("input", { type: "checkbox", checked: this.listed, onchange: (event) => { this.listed = event.target.checked; } }), h("span", {}, "Listed", h("small.muted", {}, "anyone can find the game in the lobby and watch it"))),
     ];
+  }
+
+  /** A part of the clock to one's own taste. */
+  #time(part, label, least) {
+    const set = (index, value) => {
+      this.ownClock[part][index] = value;
+      preference.set("clock", this.ownClock);
+      this.refusalLine.hidden = true;
+    };
+    const [number, unit] = this.ownClock[part];
+    return h(
+      "label.field",
+      {},
+      h("span", {}, label),
+      h("input", { type: "number", min: least, max: 999, value: number, required: true, dataset: { focus: `clock-${part}` }, onchange: (event) => event.target.checkValidity() && set(0, Number(event.target.value)) }),
+      h("select", { ariaLabel: `${label}: unit`, dataset: { focus: `clock-unit-${part}` }, onchange: (event) => set(1, Number(event.target.value)) }, Object.entries(UNITS).map(([seconds, name]) => h("option", { value: seconds, selected: Number(seconds) === unit }, name))),
+    );
   }
 
   #field(name) {
@@ -217,9 +245,9 @@ export class Setup {
 
   // ---- Start
 
-  /** Show the server's reason in the form until an option changes, if the options are incompatible. */
+  /** Show the server's reason in the form until an option changes, if the options are incompatible or the clock is too long. */
   #refused(error) {
-    if (error.field !== "options") throw error;
+    if (!["options", "clock"].includes(error.field)) throw error;
     this.element.querySelector("details.more").open = true;
     this.refusalLine.textContent = error.message;
     this.refusalLine.hidden = false;
@@ -229,13 +257,14 @@ export class Setup {
     event.preventDefault();
     const { game } = this;
     const name = preference.get("name", "");
+    if (this.drawn) shuffle(this.seats);
     const engines = this.seats.filter(({ kind }) => kind === "engine").length;
     const seats = this.seats.map(({ kind, level }, index) => {
       if (kind === "engine") return { kind, agent: game.levels[level].agent, name: engines > 1 ? `Engine ${index + 1}` : "Engine" };
       if (kind === "you") return name ? { kind: "human", name } : { kind: "human" };
       return { kind: kind === "open" ? kind : "human" };
     });
-    const [seconds, increment] = CLOCKS[this.clock];
+    const [seconds, increment] = CLOCKS[this.clock] ?? this.ownClock.map(([number, unit]) => number * unit);
     const settings = { game: game.id, options: this.options, seats, clock: seconds ? { seconds, increment } : null, casual: this.casual, public: this.listed };
     const button = this.element.querySelector("[type=submit]");
     button.disabled = true;
@@ -246,10 +275,24 @@ export class Setup {
     const own = created.seats.find(({ seat }) => seat === mine);
     if (own) keepToken(created.id, own.token);
     const shared = created.seats.filter(({ seat }) => seat === mine || this.seats[seat].kind === "here");
-    if (shared.length > 1) sharedSeats.set(created.id, Object.fromEntries(shared.map(({ seat, token }) => [seat, token])));
+    if (shared.length > 1) sharedSeats.set(created.id, Object.fromEntries(shared.map(({ seat, token }) => [seat, token])), game.hidden);
     invitations.set(created.id, created.seats.filter(({ seat }) => this.seats[seat].kind === "friend"));
     this.go(`/game/${created.id}`);
   }
+}
+
+/** Bring a list into a random order. */
+function shuffle(list) {
+  for (let last = list.length - 1; last > 0; last--) {
+    const chosen = Math.floor(Math.random() * (last + 1));
+    [list[last], list[chosen]] = [list[chosen], list[last]];
+  }
+}
+
+/** "30 min", "1 day". */
+function duration(seconds) {
+  if (seconds >= 86_400) return plural(seconds / 86_400, "day");
+  return seconds >= 60 ? `${seconds / 60} min` : `${seconds} s`;
 }
 
 function defaults(game) {

@@ -2,6 +2,7 @@
 
 const PREFIX = "tilewe-jax.";
 const MOST_GAMES = 200; // the maximum number of ids in a request to the server
+const MOST_RESULTS = 2000;
 
 function read(key, otherwise) {
   try {
@@ -52,23 +53,46 @@ export function dropTriedToken(game) {
 export function forgetToken(game) {
   sessionStorage.removeItem(`${PREFIX}token.${game}`);
   write(`token.${game}`, null);
-  endOwnGame(game);
-}
-
-/** Remove a finished game from the list of own games; its token remains for a rematch. */
-export function endOwnGame(game) {
   write("games", ownGames().filter((id) => id !== game));
 }
 
-/** The games in which this browser has a seat, the latest first. */
+/** The games in which this browser has or had a seat, the latest first. */
 export function ownGames() {
   return read("games", []);
 }
 
-/** Tokens of the seats of players at this screen, if there are several: {seat: token}. */
+/** The seat of this browser in a game, as far as known. */
+export const ownSeat = {
+  get: (game) => read(`seat.${game}`, null),
+  set: (game, seat) => write(`seat.${game}`, seat),
+};
+
+/** Whether the user got a hint or an analysis during a game. */
+export const helped = {
+  get: (game) => read(`helped.${game}`, false),
+  set: (game) => write(`helped.${game}`, true),
+};
+
+/**
+ * Results of finished games of this browser, the latest last: {id, game, at, rivals, won, helped}. `rivals` are the agents of the
+ * other seats, null for a person; `won` is the user's share of the win; `helped` tells whether the user took back a move or got help.
+ */
+export const results = {
+  get: () => read("results", []),
+  add(result) {
+    const others = results.get().filter(({ id }) => id !== result.id);
+    write("results", [...others, result].slice(-MOST_RESULTS));
+  },
+};
+
+/** Tokens of the seats of players at this screen, if there are several: {seat: token}; and whether they hide tiles from each other. */
 export const sharedSeats = {
   get: (game) => read(`shared.${game}`, {}),
-  set: (game, tokens) => write(`shared.${game}`, tokens),
+  hidden: (game) => read(`curtain.${game}`, false),
+  set(game, tokens, hidden) {
+    write(`shared.${game}`, tokens);
+    write(`curtain.${game}`, hidden || null);
+  },
 };
 
 /** Invitations to the other seats of a game created by this browser: [{seat, token}]. */

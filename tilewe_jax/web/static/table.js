@@ -60,7 +60,7 @@ export class Table {
     game.addEventListener("change", this.onchange);
     this.onkey = (event) => this.#key(event);
     addEventListener("keydown", this.onkey);
-    this.stopGamepads = watchGamepads((name) => this.board?.act(name));
+    this.stopGamepads = watchGamepads((name, pad) => this.board?.act(name, pad));
   }
 
   end() {

@@ -15,12 +15,12 @@ export class PolyominoBoard extends BoardArea {
   #fitting = null; // pieces that can be placed now; null while others are to move
   #rules = new Map(); // the server's explanations of illegal actions in this position
   #rulesAt = null;
+  #chosen = new Map(); // the chosen orientation by index of the colour
 
   constructor(table) {
     super(table);
     this.tray = h("section.tray-area", { ariaLabel: "Pieces" });
     this.tools = h("div.tools", { role: "toolbar", ariaLabel: "The piece" });
-    this.orientation = null;
     this.ask = debounce((action) => this.#askWhy(action), 160);
     this.element.addEventListener("contextmenu", (event) => {
       if (!this.orientation) return;
@@ -46,6 +46,22 @@ export class PolyominoBoard extends BoardArea {
     return own.find(({ index }) => index === current) ?? own[0] ?? null;
   }
 
+  /** The chosen piece of the colour to move, as an orientation, or null. */
+  get orientation() {
+    return this.#chosen.get(this.color?.index) ?? null;
+  }
+
+  set orientation(orientation) {
+    this.#chosen.set(this.color.index, orientation);
+  }
+
+  /** The colours of the other player if two people share the screen: this player prepares a piece meanwhile. */
+  get #preparing() {
+    const { sharedSeats: here, you, over, view } = this.game;
+    if (here.size !== 2 || you === null || over) return [];
+    return view.colors.map((color, index) => ({ ...color, index })).filter(({ player }) => player !== you && here.has(player));
+  }
+
   update() {
     const { game } = this;
     if (game.orientations && !this.orientations) this.orientations = new Orientations(game.orientations);
@@ -63,7 +79,8 @@ export class PolyominoBoard extends BoardArea {
       this.#rules.clear();
       if (this.pointing === "touch") this.cursor = null; // the touch has ended
     }
-    this.#keepPiece(turned);
+    if (this.color) this.#keepPiece(this.color, turned ? this.#fitting : null);
+    for (const color of this.#preparing) this.#keepPiece(color, null);
     if (moved && this.ghost?.legal === false) {
       // A resting mouse pointed at the previous position, so its ghost waits for the next movement; a cursor of keys stays.
       if (this.pointing === "mouse") this.cursor = null;
@@ -74,19 +91,19 @@ export class PolyominoBoard extends BoardArea {
     this.redraw();
   }
 
-  /** Select another piece if the selected one was placed or no longer fits. */
-  #keepPiece(turned) {
-    const color = this.orientations && !this.game.over ? this.color : null;
-    if (!color?.pieces.length) {
-      this.orientation = null;
-    } else if (!this.orientation || !color.pieces.includes(this.orientation.piece) || (turned && this.#fitting && !this.#fitting.has(this.orientation.piece))) {
+  /** Select another piece of a colour if the selected one was placed or is not among those that fit. */
+  #keepPiece(color, fit) {
+    const chosen = this.#chosen.get(color.index);
+    if (!this.orientations || this.game.over || !color.pieces.length) {
+      this.#chosen.delete(color.index);
+    } else if (!chosen || !color.pieces.includes(chosen.piece) || (fit && !fit.has(chosen.piece))) {
       const order = this.orientations.pieces;
-      const from = this.orientation ? order.indexOf(this.orientation.piece) : order.length;
+      const from = chosen ? order.indexOf(chosen.piece) : order.length;
       // Larger pieces first, because they are harder to place later.
       const available = order.filter((piece) => color.pieces.includes(piece));
-      const fitting = available.filter((piece) => this.#fitting?.has(piece));
+      const fitting = available.filter((piece) => fit?.has(piece));
       const left = fitting.length ? fitting : available;
-      this.orientation = this.orientations.first(left.findLast((piece) => order.indexOf(piece) < from) ?? left.at(-1));
+      this.#chosen.set(color.index, this.orientations.first(left.findLast((piece) => order.indexOf(piece) < from) ?? left.at(-1)));
     }
   }
 
@@ -220,15 +237,30 @@ export class PolyominoBoard extends BoardArea {
     else this.ask(ghost.action);
   }
 
+  /** Execute a command. If two people with a gamepad each share the screen, the player who waits prepares a piece. */
+  act(name, pad) {
+    const waiting = this.#preparing;
+    const pads = [...this.game.sharedSeats].sort();
+    const color = pad === undefined ? null : waiting.find(({ player }) => player === pads[pad]);
+    return color ? this.#handle(name, color) : super.act(name);
+  }
+
+  /** Turn or change the piece of a colour; return whether the command does so. */
+  #handle(name, color) {
+    if (name === "right" || name === "left" || name === "flip") this.#choose(color, this.orientations.turned(this.#chosen.get(color.index), name));
+    else if (name === "next" || name === "previous") this.#another(color, name === "next" ? 1 : -1);
+    else return false;
+    return true;
+  }
+
   command(name) {
     if (name === "pass") return this.#pass();
     if (!this.orientation) return false;
+    if (this.#handle(name, this.color)) return true;
     if (name === "place") {
       if (!this.cursor) this.act("up");
       else this.#place();
-    } else if (name === "right" || name === "left" || name === "flip") this.#turn(name);
-    else if (name === "next" || name === "previous") this.#another(name === "next" ? 1 : -1);
-    else if (name === "find" || name === "findBack") this.#find(name === "find" ? 1 : -1);
+    } else if (name === "find" || name === "findBack") this.#find(name === "find" ? 1 : -1);
     else if (name === "why") this.table.say(this.note?.text ?? "No piece is chosen");
     else if (name === "cancel") {
       this.cursor = null;
@@ -237,21 +269,17 @@ export class PolyominoBoard extends BoardArea {
     return true;
   }
 
-  select(piece) {
-    this.orientation = this.orientations.first(piece);
+  #choose(color, orientation) {
+    this.#chosen.set(color.index, orientation);
     this.#moved();
   }
 
-  #turn(turn) {
-    this.orientation = this.orientations.turned(this.orientation, turn);
-    this.#moved();
-  }
-
-  #another(step) {
-    const left = this.orientations.pieces.filter((piece) => this.color.pieces.includes(piece));
-    const index = left.indexOf(this.orientation.piece);
-    this.select(left[(index + step + left.length) % left.length]);
-    if (this.pointing === "keyboard" || !this.cursor) this.table.say(`${this.orientation.piece}, ${plural(this.orientation.cells.length, "cell")}`);
+  #another(color, step) {
+    const left = this.orientations.pieces.filter((piece) => color.pieces.includes(piece));
+    const index = left.indexOf(this.#chosen.get(color.index).piece);
+    const next = this.orientations.first(left[(index + step + left.length) % left.length]);
+    this.#choose(color, next);
+    if (this.pointing === "keyboard" || !this.cursor) this.table.say(`${next.piece}, ${plural(next.cells.length, "cell")}`);
   }
 
   #moved() {
@@ -329,30 +357,37 @@ export class PolyominoBoard extends BoardArea {
   #drawTray() {
     const view = this.game.view;
     if (!view) return;
-    const own = this.orientations ? this.ownColors : [];
+    const own = this.orientations ? [...this.ownColors, ...this.#preparing] : [];
     const others = view.colors.map((color, index) => ({ ...color, index })).filter(({ index }) => !own.some((color) => color.index === index));
+    // The colour to move first; the trays of two players stay in their places.
+    const order = this.#preparing.length ? (a, b) => a.index - b.index : (a, b) => (b.index === this.color?.index) - (a.index === this.color?.index);
     render(
       this.tray,
-      own.sort((a, b) => (b.index === this.color?.index) - (a.index === this.color?.index)).map((color) => this.#ownTray(color)),
+      own.sort(order).map((color) => this.#ownTray(color)),
       h("div.small-trays", {}, others.map((color) => this.#smallTray(color))),
     );
   }
 
   #ownTray(color) {
-    const chosen = this.game.over || this.color?.index !== color.index ? null : this.orientation?.piece;
+    const current = this.color?.index === color.index;
+    const preparing = color.player !== this.game.you;
+    const orientation = this.game.over || !(current || preparing) ? null : this.#chosen.get(color.index);
+    const chosen = orientation?.piece;
     const left = new Set(color.pieces);
-    const stuck = (piece) => this.#fitting !== null && this.color?.index === color.index && !this.#fitting.has(piece);
+    const stuck = (piece) => this.#fitting !== null && current && !this.#fitting.has(piece);
     const own = this.game.shared ? `${this.game.nameOf(color.player)}: ` : "Your ";
     const title = this.ownColors.length > 1 ? `${own}${color.name} pieces` : `${own}pieces`;
+    const kind = current ? "current" : preparing ? "preparing" : "waiting";
     return h(
       "div.tray",
-      { className: `${this.color?.index === color.index ? "current" : "waiting"} ${this.ownColors.length > 1 ? "of-two" : ""}` },
+      { className: `${kind} ${this.ownColors.length > 1 || this.#preparing.length ? "of-two" : ""}` },
       h("h2.tray-title", {}, title, h("span.muted", {}, `${color.pieces.length} left`)),
+      preparing && orientation && h("div.tools", { role: "toolbar", ariaLabel: `${this.game.nameOf(color.player)}: prepare a piece` }, this.#pieceTools(color)),
       h(
         "div.tray-pieces",
-        { role: "radiogroup", ariaLabel: `${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event) },
+        { role: "radiogroup", ariaLabel: `${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event, color) },
         this.orientations.pieces.map((piece) => {
-          const shown = piece === chosen ? this.orientation.cells : PIECES[piece];
+          const shown = piece === chosen ? orientation.cells : PIECES[piece];
           if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, this.#pieceSvg(shown, color.index));
           return h(
             "button.piece",
@@ -364,8 +399,8 @@ export class PolyominoBoard extends BoardArea {
               title: stuck(piece) ? `${piece}: fits nowhere now` : piece,
               tabIndex: piece === chosen ? 0 : -1,
               dataset: { focus: `piece-${color.index}-${piece}`, piece },
-              disabled: this.color?.index !== color.index,
-              onclick: () => this.select(piece),
+              disabled: !current && !preparing,
+              onclick: () => this.#choose(color, this.orientations.first(piece)),
             },
             this.#pieceSvg(shown, color.index),
           );
@@ -374,13 +409,28 @@ export class PolyominoBoard extends BoardArea {
     );
   }
 
-  #trayKey(event) {
+  #trayKey(event, color) {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
-    this.#another(step);
-    this.tray.querySelector('[aria-checked="true"]')?.focus();
+    this.#another(color, step);
+    this.tray.querySelector(`[data-focus="piece-${color.index}-${this.#chosen.get(color.index).piece}"]`)?.focus();
+  }
+
+  /** The buttons that choose and turn a piece of a colour. */
+  #pieceTools(color) {
+    const suffix = color.index === this.color.index ? "" : `-${color.index}`;
+    const tool = (name, title, picture) =>
+      h("button.tool", { ariaLabel: title, title, dataset: { focus: `tool-${name}${suffix}` }, onclick: () => this.#handle(name, color) }, icon(picture));
+    return [
+      tool("previous", "Previous piece (P)", "previous"),
+      tool("left", "Rotate left (Shift+R)", "rotateLeft"),
+      h("span.chosen", { ariaHidden: "true" }, this.#pieceSvg(this.#chosen.get(color.index).cells, color.index)),
+      tool("right", "Rotate right (R)", "rotateRight"),
+      tool("flip", "Flip (F)", "flip"),
+      tool("next", "Next piece (N)", "next"),
+    ];
   }
 
   #pieceSvg(cells, color) {
@@ -413,17 +463,10 @@ export class PolyominoBoard extends BoardArea {
       render(this.tools);
       return;
     }
-    const tool = (name, title, picture, properties = {}) =>
-      h("button.tool", { ariaLabel: title, title, dataset: { focus: `tool-${name}` }, onclick: () => this.act(name), ...properties }, icon(picture));
     const pass = this.#passAction;
     render(
       this.tools,
-      tool("previous", "Previous piece (P)", "previous"),
-      tool("left", "Rotate left (Shift+R)", "rotateLeft"),
-      h("span.chosen", { ariaHidden: "true" }, this.#pieceSvg(this.orientation.cells, this.color.index)),
-      tool("right", "Rotate right (R)", "rotateRight"),
-      tool("flip", "Flip (F)", "flip"),
-      tool("next", "Next piece (N)", "next"),
+      this.#pieceTools(this.color),
       h("button.primary.place", { disabled: !this.active || !this.ghost?.legal, dataset: { focus: "tool-place" }, onclick: () => this.act("place") }, icon("check"), "Place"),
       pass !== undefined && h("button.pass", { dataset: { focus: "tool-pass" }, onclick: () => this.act("pass") }, "Pass"),
     );

@@ -239,15 +239,16 @@ export class TriominosBoard extends BoardArea {
     if (!view) return;
     const fitting = new Set(this.#placements.map(({ tile }) => tile));
     const { hand } = this;
+    const title = game.shared ? `${game.nameOf(game.you)}: tiles` : "Your tiles";
     const own =
       game.you !== null &&
       h(
         "div.tray",
         { className: this.active ? "current" : "waiting" },
-        h("h2.tray-title", {}, "Your tiles", h("span.muted", {}, plural(hand.length, "tile"))),
+        h("h2.tray-title", {}, title, h("span.muted", {}, plural(hand.length, "tile"))),
         h(
           "div.tray-tiles",
-          { role: "radiogroup", ariaLabel: `Your tiles, ${hand.length}`, onkeydown: (event) => this.#trayKey(event) },
+          { role: "radiogroup", ariaLabel: `${title}, ${hand.length}`, onkeydown: (event) => this.#trayKey(event) },
           hand.map((tile) =>
             h(
               "button.tile",
