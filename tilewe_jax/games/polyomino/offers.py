@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from tilewe_jax.games.polyomino.coach import facts, reasons
 from tilewe_jax.games.polyomino.config import MAX_SIZE, MIN_SIZE, VARIANTS
 from tilewe_jax.games.polyomino.host_heuristics import heuristic_logits, room_value
 from tilewe_jax.games.polyomino.position import host_game
-from tilewe_jax.host import Heuristics, Offer
+from tilewe_jax.host import Coach, Heuristics, Offer
 
 _SIDE = {"range": [MIN_SIZE, MAX_SIZE]}
 _TOUCH = (
@@ -28,6 +29,7 @@ def _offer(name: str, seats: tuple[int, int], title: str, tagline: str, /, *rule
         settings=VARIANTS[name],
         host_game=host_game,
         heuristics=Heuristics(heuristic_logits, room_value),
+        coach=Coach(facts, reasons),
     )
 
 

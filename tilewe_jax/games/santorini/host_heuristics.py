@@ -36,7 +36,7 @@ _OWN_NEAR = [_W[f"own_near_{level}"] for level in range(4)]
 _OPPONENT_NEAR = [_W[f"opponent_near_{level}"] for level in range(4)]
 
 
-class _Cells:
+class Cells:
     """Cells of a position as sets of bits, bit ``size * row + column``, and counts of turns on them."""
 
     __slots__ = ("by_height", "near", "taken")
@@ -97,7 +97,7 @@ def heuristic_logits(board: SantoriniBoard, actions: Sequence[int]) -> list[floa
         return [_logit(board.after(action)) for action in actions]
     size = board.size
     heights = [height for row in board.heights for height in row]
-    own, opponents = _workers(board, board.player), _workers(board, -board.player)
+    own, opponents = workers_of(board, board.player), workers_of(board, -board.player)
     offsets = [rows * size + columns for rows, columns in DIRECTIONS]
     logits = []
     for action in actions:
@@ -113,12 +113,12 @@ def heuristic_logits(board: SantoriniBoard, actions: Sequence[int]) -> list[floa
 def _logit(after: SantoriniBoard) -> float:
     """Return the logit of the placement that led to a board."""
     heights = [height for row in after.heights for height in row]
-    return _logit_of(after.size, heights, _workers(after, -after.player), _workers(after, after.player), after.placing)
+    return _logit_of(after.size, heights, workers_of(after, -after.player), workers_of(after, after.player), after.placing)
 
 
 def _logit_of(size: int, heights: Sequence[int], own: Sequence[int], opponents: Sequence[int], placing: bool = False) -> float:
     """Return the logit of the action after which the workers stand on these cells, with the opponent to move."""
-    cells = _Cells(size, heights, [*own, *opponents])
+    cells = Cells(size, heights, [*own, *opponents])
     logit = 0.0
     has_won = False
     for worker in own:
@@ -138,8 +138,8 @@ def _logit_of(size: int, heights: Sequence[int], own: Sequence[int], opponents: 
 def heuristic_value(board: SantoriniBoard) -> list[float]:
     """Estimate the outcome by seat, as ``heuristics.heuristic_value`` on the device."""
     heights = [height for row in board.heights for height in row]
-    own, opponents = _workers(board, board.player), _workers(board, -board.player)
-    cells = _Cells(board.size, heights, [*own, *opponents])
+    own, opponents = workers_of(board, board.player), workers_of(board, -board.player)
+    cells = Cells(board.size, heights, [*own, *opponents])
     turns, climbs = cells.turns(own)
     logit = LEVEL * (sum(map(cells.height, own)) - sum(map(cells.height, opponents))) + TURN * (turns - MEAN_TURNS)
     logit += THREAT * cells.turns(opponents)[1]
@@ -147,7 +147,7 @@ def heuristic_value(board: SantoriniBoard) -> list[float]:
     return [outcome, 1 - outcome] if board.player == 1 else [1 - outcome, outcome]
 
 
-def _workers(board: SantoriniBoard, player: int) -> list[int]:
+def workers_of(board: SantoriniBoard, player: int) -> list[int]:
     """Return the placed workers of player 1 or -1 as numbers of their cells."""
     cells: Sequence[Cell | None] = board.workers[:2] if player == 1 else board.workers[2:]
     return [board.size * cell[0] + cell[1] for cell in cells if cell is not None]

@@ -1,9 +1,10 @@
 """Presentation of Santorini on the page and in the terminal. Imports no JAX."""
 
+from tilewe_jax.games.santorini.coach import facts, reasons
 from tilewe_jax.games.santorini.config import SIZES, Config
 from tilewe_jax.games.santorini.host import host_game
 from tilewe_jax.games.santorini.host_heuristics import heuristic_logits, heuristic_value
-from tilewe_jax.host import Heuristics, Offer
+from tilewe_jax.host import Coach, Heuristics, Offer
 
 OFFERS = {
     "santorini": Offer(
@@ -22,6 +23,7 @@ OFFERS = {
         Config,
         host_game,
         Heuristics(heuristic_logits, heuristic_value),
+        Coach(facts, reasons),
     )
 }
 """Offers by game id."""

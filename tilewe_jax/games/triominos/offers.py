@@ -1,9 +1,10 @@
 """Presentation of Triominos on the page and in the terminal. Imports no JAX."""
 
+from tilewe_jax.games.triominos.coach import facts, reasons
 from tilewe_jax.games.triominos.config import SETS, TRAYS, Config
 from tilewe_jax.games.triominos.host import host_game
 from tilewe_jax.games.triominos.host_heuristics import determinize, heuristic_logits, heuristic_value
-from tilewe_jax.host import Heuristics, Offer
+from tilewe_jax.host import Coach, Heuristics, Offer
 
 OFFERS = {
     "triominos": Offer(
@@ -29,6 +30,7 @@ OFFERS = {
         Config,
         host_game,
         Heuristics(heuristic_logits, heuristic_value, determinize),
+        Coach(facts, reasons),
     )
 }
 """Offers by game id."""
