@@ -7,8 +7,6 @@ from operator import index
 from random import Random
 from typing import Any, Protocol, runtime_checkable
 
-from tilewe_jax.utils.words import counted
-
 
 class IllegalActionError(ValueError):
     """An illegal action. The message names the rule that it breaks."""
@@ -142,24 +140,7 @@ class Coach:
     """``facts(position, action)``: the facts of a legal action, without information that is hidden from its player."""
     reasons: Callable[[Facts, Facts], list[tuple[float, str]]]
     """``reasons(played, better)``: differences between a move and a better move from the same position, as sentences with their
-    weights, for example by ``differences``."""
-
-
-Difference = tuple[float, str, str, str]
-"""Weight of a difference of one, negative if less is better; name of the fact; its noun in the plural; a sentence with the
-counts ``{p}`` of the move that was played and ``{b}`` of the better move."""
-
-
-def differences(played: Facts, better: Facts, table: Sequence[Difference]) -> list[tuple[float, str]]:
-    """Return the differences in counted facts as sentences with weights, which are positive if the better move is better.
-
-    >>> differences({"corners": 1}, {"corners": 4}, [(2.0, "corners", "corners", "It leaves {p}; the better move leaves {b}.")])
-    [(6.0, 'It leaves 1 corner; the better move leaves 4.')]
-    """
-    return [
-        (weight * (better[name] - played[name]), sentence.format(p=counted(played[name], nouns), b=better[name]))
-        for weight, name, nouns, sentence in table
-    ]
+    weights, for example by ``utils.words.differences``."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +201,7 @@ class Offer:
     heuristics: Heuristics | None = None
     """Heuristics in plain Python; ``None`` for a game without any."""
     coach: Coach | None = None
-    """Explains mistakes; ``None`` for a game whose mistakes have no explanation."""
+    """Explains mistakes; ``None`` for a game without explanations."""
 
     @property
     def about(self) -> list[str]:

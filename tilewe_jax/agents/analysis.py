@@ -17,11 +17,12 @@ from jaxtyping import Array, Float32, Int32, Key, PRNGKeyArray, UInt32
 from tilewe_jax.agents import book as books
 from tilewe_jax.agents.base import Agent, agent
 from tilewe_jax.agents.book import BookMove
+from tilewe_jax.agents.endings import solver_of
 from tilewe_jax.agents.levels import is_name
 from tilewe_jax.agents.spec import AgentSpec, AnySearch
 from tilewe_jax.agents.timed_search import timed
 from tilewe_jax.game import Game
-from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, block_size
+from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, Request, Solved, block_size
 from tilewe_jax.registry import make
 from tilewe_jax.search import Determinized, Search, SearchOutput
 from tilewe_jax.search.evaluators import best_of, play_out
@@ -406,6 +407,12 @@ class AgentAnalyzer:
     def analyze(self, search: SearchProgram, positions: Sequence[Played]) -> list[Analysis]:
         """Analyze positions."""
         return search.analyze(positions)
+
+    def solve(self, search: SearchProgram, request: Request, max_nodes: int) -> Mapping[int, Solved]:
+        """Prove the results of the last positions of a game; none in a game that cannot be solved."""
+        if search.game.num_players != 2 or search.game.has_hidden_information:
+            return {}
+        return solver_of(search.game, max_nodes, True).proven(request)
 
     def _changed(self, game: GameSpec, settings: Mapping[str, Any]) -> tuple[AgentSpec, float | None]:
         """Return the agent with changed settings, and the time limit. Raises ``ValueError``.

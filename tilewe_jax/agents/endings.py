@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from tilewe_jax.game import Game, check_state
+from tilewe_jax.interop.analysis import Request, Solved
 from tilewe_jax.search.solve import DEFAULT_MAX_NODES, Solution, check_solvable, solve
 from tilewe_jax.settings import check_number
 
@@ -65,6 +66,19 @@ class EndingSolver:
             state = self._apply(state, np.int32(solution.action))
             solution = self.solve(state)
         return actions
+
+    def proven(self, request: Request) -> dict[int, Solved]:
+        """Return the proven results of the last positions of a game, by the number of moves before them.
+
+        It goes back from the last position to the first one whose result is not proven.
+        """
+        results: dict[int, Solved] = {}
+        for turn in reversed(range(len(request.positions))):
+            solution = self.solve(self.state(request.actions[:turn], request.deal))
+            if not solution.is_exact:
+                break
+            results[turn] = Solved(int(solution.action), tuple(solution.returns.tolist()), int(solution.low))
+        return results
 
     def _after(self, state: Any, actions: Any) -> Any:
         return jax.lax.fori_loop(0, self.game.max_steps, lambda ply, state: self.game.apply(state, actions[ply]), state)

@@ -203,10 +203,15 @@ class _Result:
         means = {name: tally.loss / tally.rated for name, tally in self.tallies.items() if tally.rated}
         return ", ".join(["mean loss", *(f"{name} {mean:.3f}" for name, mean in means.items())]) if means else ""
 
-    def largest(self, count: int) -> list[tuple[Any, Any]]:
-        """Return the moves with the largest losses, with their games."""
+    def largest(self, count: int) -> list[tuple[Any, Any, str | None]]:
+        """Return the moves with the largest losses, with their games and the reasons why they are mistakes."""
+        from tilewe_jax.interop.analysis import explained
+
         lost = ((game, rated) for game, moves in self.rated for rated in moves if rated.loss)
-        return nlargest(count, lost, key=lambda item: item[1].loss)
+        return [
+            (game, rated, explained(game.request(), rated.turn, rated.best_action)["reason"])
+            for game, rated in nlargest(count, lost, key=lambda item: item[1].loss)
+        ]
 
     def summary(self, agent: str, mistakes: int) -> dict[str, Any]:
         """Return the result as JSON."""
@@ -223,8 +228,10 @@ class _Result:
                     "move": rated.move,
                     "best_move": rated.best_move,
                     "loss": round(rated.loss, 6),
+                    "points": rated.points,
+                    "reason": reason,
                 }
-                for game, rated in self.largest(mistakes)
+                for game, rated, reason in self.largest(mistakes)
             ],
             "interrupted": self.interrupted,
         }
@@ -263,15 +270,16 @@ def _print_result(result: _Result, mistakes: int, brief: bool) -> None:
                 _loss(rated.loss),
             )
         table.print(out)
-    table = Rows("player", "moves", "best moves", "rated", "mean loss", wrap=("player",))
+    table = Rows("player", "moves", "best moves", "rated", "mean loss", "accuracy", wrap=("player",))
     for name, tally in sorted(result.tallies.items()):
-        mean = tally.summary()["mean_loss"]
-        table.add(name, f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", f"{tally.rated:,}", _loss(mean))
+        mean, accuracy = tally.summary()["mean_loss"], tally.summary()["accuracy"]
+        shown = "-" if accuracy is None else f"{accuracy:.1f} %"
+        table.add(name, f"{tally.moves:,}", f"{tally.best / tally.moves:.0%}", f"{tally.rated:,}", _loss(mean), shown)
     table.print(out)
-    for game, rated in result.largest(mistakes):
+    for game, rated, reason in result.largest(mistakes):
         out.print(
             f"game {game.number}, move {rated.turn + 1}: {player_name(game, rated)} played {rated.move} and lost"
-            f" {rated.loss:.3f} against {rated.best_move}",
+            f" {rated.loss:.3f} against {rated.best_move}" + (f". {reason}" if reason else ""),
         )
 
 

@@ -15,13 +15,14 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache, cached_property
 from typing import Any, BinaryIO, Protocol
 
 from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.games.polyomino.config import VARIANTS
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import HostGame, HostPosition
-from tilewe_jax.host_games import make_host_game
+from tilewe_jax.host import Coach, HostGame, HostPosition
+from tilewe_jax.host_games import OFFERS, make_host_game
 from tilewe_jax.utils.files import parse_json
 
 LINE_LIMIT = 1 << 20
@@ -32,7 +33,12 @@ SECONDS_BETWEEN_LINES = 0.01
 """Time to wait for another line before a search starts, so that positions are searched together."""
 MAX_GAMES = 64
 """Number of games that are cached for later requests."""
-_FIELDS = ("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates", "max_visits")
+MAX_SOLVE_NODES = 10_000_000
+"""Maximum number of positions that are visited to prove the result of one position."""
+_FIELDS = (
+    *("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates", "max_visits"),
+    *("facts", "solve_nodes"),
+)
 _ACTIONS = {
     "query_version": (),
     "query_models": (),
@@ -131,6 +137,18 @@ class Analysis:
 
 
 @dataclass(frozen=True)
+class Solved:
+    """The proven result of a position under best play by both sides."""
+
+    action: int
+    """A best action; -1 if the game is over."""
+    returns: tuple[float, ...]
+    """The outcome by seat."""
+    margin: int
+    """Final points of seat 0 minus the points of seat 1; in games without points, 1 if seat 0 wins and -1 if seat 1 wins."""
+
+
+@dataclass(frozen=True)
 class GameSpec:
     """A game by name."""
 
@@ -173,6 +191,13 @@ class Analyzer(Protocol):
         """Analyse at most ``batch`` positions. Raises ``ValueError`` or ``MemoryError`` if that fails."""
         ...
 
+    def solve(self, search: Any, request: "Request", max_nodes: int) -> Mapping[int, Solved]:
+        """Prove the results of the last positions of a game, by the number of moves before them.
+
+        It starts at the last position and ends at the first one, going back, that needs more than ``max_nodes`` positions.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Request:
@@ -194,6 +219,15 @@ class Request:
     """Maximum number of candidates in an answer; ``None`` for all visited candidates."""
     seed: int = 0
     """See ``Played``."""
+    with_facts: bool = False
+    """True if answers contain the facts of moves."""
+    solve_nodes: int | None = None
+    """Maximum number of positions visited to prove the result of a position; ``None`` if no result is to be proven."""
+
+    @cached_property
+    def coach(self) -> Coach | None:
+        """Explains the moves of the game; ``None`` for a game without facts."""
+        return OFFERS[self.game.host.id].coach if self.game.host.id in OFFERS else None
 
     def played(self, turn: int) -> Played:
         """Return the position of a turn."""
@@ -235,10 +269,14 @@ class Defaults:
         seed = values.get("seed", 0)
         if type(seed) is not int or not 0 <= seed < 1 << 31:
             raise RequestError("seed must be an integer from 0 to 2,147,483,647", "seed")
-        numbers = {name: values.get(name) for name in ("max_candidates", "max_visits")}
+        numbers = {name: values.get(name) for name in ("max_candidates", "max_visits", "solve_nodes")}
         for name, value in numbers.items():
             if value is not None and (type(value) is not int or value < 1):
                 raise RequestError(f"{name} must be a positive integer", name)
+        if (numbers["solve_nodes"] or 0) > MAX_SOLVE_NODES:
+            raise RequestError(f"solve_nodes must be at most {MAX_SOLVE_NODES:,}", "solve_nodes")
+        if not isinstance(values.get("facts", False), bool):
+            raise RequestError("facts must be true or false", "facts")
         if numbers["max_visits"] is not None:
             if "num_simulations" in settings:
                 raise RequestError("max_visits and num_simulations of agent have the same meaning; give one", "max_visits")
@@ -253,6 +291,8 @@ class Defaults:
             settings=settings,
             max_candidates=numbers["max_candidates"],
             seed=seed,
+            with_facts=values.get("facts", False),
+            solve_nodes=numbers["solve_nodes"],
         )
 
     def _game(self, values: Mapping[str, Any]) -> GameSpec:
@@ -373,11 +413,12 @@ def action_of_move(host: HostGame, position: HostPosition, move: Any) -> int:
         raise ValueError(str(error).replace(move, f"{move[:80]} ...") if len(move) > 80 else str(error)) from None
 
 
-def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]:
+def answer_of(request: Request, turn: int, analysis: Analysis, solved: Solved | None = None) -> dict[str, Any]:
     """Return the answer for one turn of a request, as a JSON object."""
     position = request.positions[turn]
     is_over = position.is_terminal
-    return {
+    with_facts = request.with_facts and request.coach is not None and not is_over
+    answer: dict[str, Any] = {
         "id": request.id,
         "turn": turn,
         "current_player": position.current_player,
@@ -396,6 +437,7 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
                 "value": None if candidate.value is None else _json_numbers(candidate.value),
                 "principal_variation": names_of(position, candidate.variation),
                 "value_error": None if candidate.error is None else json_number(candidate.error),
+                **({"facts": request.coach.facts(position, candidate.action)} if with_facts and request.coach else {}),
             }
             for candidate in [each for each in analysis.candidates if each.visits][: request.max_candidates]
         ],
@@ -405,6 +447,35 @@ def answer_of(request: Request, turn: int, analysis: Analysis) -> dict[str, Any]
         "batch": analysis.batch,
         "is_book": analysis.is_book,
     }
+    if with_facts and turn < len(request.actions):
+        played = request.actions[turn]
+        answer["played"] = {"move": position.action_name(played), "action": played, **explained(request, turn, analysis.action)}
+    if request.solve_nodes:
+        answer["solution"] = solved and {
+            "move": None if is_over else position.action_name(solved.action),
+            "action": None if is_over else solved.action,
+            "returns": list(solved.returns),
+            "margin": solved.margin,
+        }
+    return answer
+
+
+MIN_REASON = 1.0
+"""Smallest weight of a difference that explains a mistake."""
+
+
+def explained(request: Request, turn: int, better: int) -> dict[str, Any]:
+    """Return the ``facts`` of the move that was played, and the ``reason`` why a better move is better.
+
+    The reason is the fact with the largest weight in which the moves differ, as a sentence; ``None`` if no fact differs
+    enough.
+    """
+    position, coach, action = request.positions[turn], request.coach, request.actions[turn]
+    if coach is None:
+        return {"facts": None, "reason": None}
+    facts = coach.facts(position, action)
+    weight, reason = max(coach.reasons(facts, coach.facts(position, better)), key=lambda item: item[0])
+    return {"facts": facts, "reason": reason if weight >= MIN_REASON else None}
 
 
 def names_of(position: HostPosition, actions: Sequence[int]) -> list[str]:
@@ -433,6 +504,8 @@ class _Waiting:
     request: Request
     turn: int
     search: Hashable
+    solved: Callable[[], Mapping[int, Solved]]
+    """Returns the proven results of the request, which are computed once."""
 
 
 class AnalysisSession:
@@ -477,7 +550,9 @@ class AnalysisSession:
             return [_error(request_id, error, error.field)]
         except Exception as error:  # one request must not end the engine
             return [_error(request_id, error)]
-        self._waiting += [_Waiting(request, turn, search) for turn in request.turns]
+        nodes = request.solve_nodes
+        solved = cache(lambda: self._analyzer.solve(search, request, nodes) if nodes else {})
+        self._waiting += [_Waiting(request, turn, search, solved) for turn in request.turns]
         return []
 
     def work(self) -> list[dict[str, Any]]:
@@ -488,8 +563,14 @@ class AnalysisSession:
         chosen = [item for item in self._waiting if item.search == search][: self._analyzer.batch]
         self._remove(chosen)
         try:
-            analyses = self._analyzer.analyze(search, [item.request.played(item.turn) for item in chosen])
-            return [answer_of(item.request, item.turn, analysis) for item, analysis in zip(chosen, analyses, strict=True)]
+            positions = [item.request.played(item.turn) for item in chosen]
+            # The blocks of a request have one size, so that the last one compiles nothing.
+            size = min(self._analyzer.batch, max(block_size(len(item.request.turns)) for item in chosen))
+            analyses = self._analyzer.analyze(search, positions + positions[-1:] * (size - len(positions)))
+            return [
+                answer_of(item.request, item.turn, analysis, item.solved().get(item.turn))
+                for item, analysis in zip(chosen, analyses, strict=False)
+            ]
         except Exception as error:  # one search must not end the engine
             return [{**_error(item.request.id, error), "turn": item.turn} for item in chosen]
 

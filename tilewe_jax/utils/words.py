@@ -1,6 +1,7 @@
-"""Words of messages: the nearest valid name, and numbers with their noun. Plain Python, without JAX."""
+"""Words of messages: the nearest valid name, numbers with their noun, and comparisons. Plain Python, without JAX."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 _SINGULAR = {"leaves": "leaf", "hashes": "hash", "studies": "study"}
 
@@ -12,6 +13,23 @@ def counted(number: int, nouns: str) -> str:
     ('1 game', '1,200 games')
     """
     return f"{number:,} {nouns if number != 1 else _SINGULAR.get(nouns, nouns.removesuffix('s'))}"
+
+
+Difference = tuple[float, str, str, str]
+"""Weight of a difference of one, negative if less is better; name of the fact; its noun in the plural; a sentence with the
+counts ``{p}`` of the move that was played and ``{b}`` of the better move."""
+
+
+def differences(played: Mapping[str, Any], better: Mapping[str, Any], table: Sequence[Difference]) -> list[tuple[float, str]]:
+    """Return the differences in counted facts as sentences with weights, which are positive if the better move is better.
+
+    >>> differences({"corners": 1}, {"corners": 4}, [(2.0, "corners", "corners", "It leaves {p}; the better move leaves {b}.")])
+    [(6.0, 'It leaves 1 corner; the better move leaves 4.')]
+    """
+    return [
+        (weight * (better[name] - played[name]), sentence.format(p=counted(played[name], nouns), b=better[name]))
+        for weight, name, nouns, sentence in table
+    ]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

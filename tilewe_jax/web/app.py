@@ -28,6 +28,7 @@ from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import first_of, serve
 from tilewe_jax.web.monitor import CONTENT_TYPE, Monitor, Monitored
 from tilewe_jax.web.requests import ANIMATIONS, THEMES, choice_of, ids_of, integer_of, refusal_of
+from tilewe_jax.web.reviews import Reviews
 from tilewe_jax.web.room import Room
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.runs import Runs
@@ -76,14 +77,15 @@ class Server:
         self.limits, self.engines, self.store, self.monitor = limits, engines, store, monitor
         self.rooms = Rooms(store, engines, agents, analysis_agents, limits, monitor)
         self._metrics_clients = metrics_clients
-        self.studies = Studies(self.rooms)
+        self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
+        self.reviews = Reviews(self.rooms, self.analyses)
+        self.studies = Studies(self.rooms, self.reviews)
         self.runs = Runs(runs)
         self.live = live
         self.games = catalog(agents)
         self.requests = Buckets(limits.request_rate, limits.request_burst)
         self.creations = Buckets(limits.creation_rate, limits.creation_burst)
         self.attempts = Buckets(limits.attempt_rate, limits.attempt_burst)
-        self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
         self._replaying = asyncio.Semaphore(1)
         """One game is replayed at a time: a long game takes seconds of processor time."""
         self._animating = asyncio.Semaphore(1)
@@ -251,6 +253,16 @@ class Server:
         if not self.analyses.take(address):
             raise RefusedError("too many analyses; wait for some of them", status=429)
         return JSONResponse(await self.studies.analysis(request.path_params["id"], await self._body(request), address))
+
+    async def review(self, request: Request) -> Response:
+        """The review of a game."""
+        room = await self._room(request)
+        return JSONResponse(await self.reviews.of_game(room.session, address_of(request)))
+
+    async def study_review(self, request: Request) -> Response:
+        """The review of a game of a study."""
+        number = integer_of(request.query_params, "number", 1, 1 << 20, 1)
+        return JSONResponse(await self.studies.review(request.path_params["id"], number, address_of(request)))
 
     async def list_runs(self, request: Request) -> Response:
         """The training runs."""
@@ -463,10 +475,12 @@ def create_app(
         api("/api/games/{id}/rematch", "POST", server.rematch),
         api("/api/games/{id}/record", "GET", server.long(server.record)),
         api("/api/games/{id}/replay", "GET", server.long(server.replay)),
+        api("/api/games/{id}/review", "GET", server.long(server.review)),
         api("/api/games/{id}/picture", "GET", server.long(server.picture)),
         api("/api/games/{id}/animation", "GET", server.long(server.animation)),
         api("/api/studies", "POST", server.long(server.add_study)),
         api("/api/studies/{id}", "GET", server.long(server.study)),
+        api("/api/studies/{id}/review", "GET", server.long(server.study_review)),
         api("/api/studies/{id}/analysis", "POST", server.study_analysis),
         api("/api/runs", "GET", server.list_runs),
         api("/api/runs/{name}/metrics", "GET", server.long(server.run_metrics)),

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewe_jax.interop.analysis import block_size
@@ -67,7 +67,9 @@ class _Pending:
 
     id: int
     question: Question
-    answer: "asyncio.Future[dict[str, Any]]"
+    answer: "asyncio.Future[list[dict[str, Any]]]"
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The answers so far, by the number of actions of their positions."""
     is_sent: bool = False
     crashes: int = 0
     """Number of crashes of the process while it had this question."""
@@ -117,8 +119,8 @@ class _Process:
     def num_waiting(self) -> int:
         return len(self._pending)
 
-    async def ask(self, question: Question) -> dict[str, Any]:
-        """Return the answer to a question. Raises ``EngineError``; cancelling withdraws the question."""
+    async def ask(self, question: Question) -> list[dict[str, Any]]:
+        """Return the answers to a question. Raises ``EngineError``; cancelling withdraws the question."""
         if self.state == "failed":
             raise UnavailableError(f"the engine does not start: {self.reason}")
         if len(self._pending) >= MAX_WAITING:
@@ -180,7 +182,10 @@ class _Process:
             pending.answer.set_exception(EngineError(str(row["error"])))
         else:
             self._note_search(pending.question, row)
-            pending.answer.set_result(row)
+            pending.rows[row.get("turn", 0)] = row
+            pending.question.follow(len(pending.rows))
+            if len(pending.rows) == pending.question.num_answers:
+                pending.answer.set_result([pending.rows[turn] for turn in sorted(pending.rows)])
 
     def _note_search(self, question: Question, row: dict[str, Any]) -> None:
         """Note that the search of a question is compiled, if the answer shows that it ran.
@@ -282,6 +287,7 @@ class _Process:
         for pending in self._pending.values():
             if pending.is_sent:
                 pending.is_sent = False
+                pending.rows.clear()
                 pending.crashes += 1
                 if pending.crashes > 1 and not pending.answer.done():
                     pending.answer.set_exception(EngineError("the engine crashed twice at this position"))
@@ -361,8 +367,8 @@ class EnginePool:
         """Return the number of questions that wait for the same process."""
         return self._process_of(question).num_waiting
 
-    async def ask(self, question: Question) -> dict[str, Any]:
-        """Return the answer of ``tilewe-jax analyze``. Raises ``EngineError``."""
+    async def ask(self, question: Question) -> list[dict[str, Any]]:
+        """Return the answers of ``tilewe-jax analyze``. Raises ``EngineError``."""
         return await self._process_of(question).ask(question)
 
     def _process_of(self, question: Question) -> _Process:

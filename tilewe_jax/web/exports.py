@@ -21,6 +21,7 @@ from tilewe_jax.utils.extras import MissingExtraError
 from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import make_game, new_deal
 from tilewe_jax.web.forms import fits
+from tilewe_jax.web.reviews import Reviews
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.session import RefusedError, Session, Setup, started
@@ -122,10 +123,11 @@ class Studies:
 
     Args:
       rooms: all games; studies share their database, engines and limits.
+      reviews: reviews of games.
     """
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
+    def __init__(self, rooms: Rooms, reviews: Reviews) -> None:
+        self._rooms, self._reviews = rooms, reviews
         self._reading = asyncio.Semaphore(1)
         """One file is read at a time, because a large file takes seconds of processor time."""
 
@@ -182,6 +184,16 @@ class Studies:
             raise RefusedError(f"game {number}: {error}", "number") from None
         agent, simulations = request.get("agent"), request.get("simulations")
         return await self._rooms.analysis(session, move, agent, simulations, address=address)
+
+    async def review(self, study_id: str, number: int, address: str = "") -> Json:
+        """Return the review of a game of a study, see ``reviews.Reviews.get``. Raises ``RefusedError``."""
+        values, _ = await self._game(study_id, number)
+        try:
+            host = await asyncio.to_thread(make_game, values["game"], values["options"])
+            start = _session(host, values)
+            return await self._reviews.get(host, start.setup.deal, values["actions"], address)
+        except (TypeError, ValueError) as error:
+            raise RefusedError(f"game {number}: {error}", "number") from None
 
     async def _game(self, study_id: str, number: int) -> tuple[Json, int]:
         return await asyncio.to_thread(self._read, study_id, number)

@@ -10,11 +10,12 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tilewe_jax.agents.plain import think
+from tilewe_jax.agents.plain import simulations_of, think
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import OFFERS
 from tilewe_jax.utils.files import parse_json
@@ -24,6 +25,7 @@ from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.messages import serve
 from tilewe_jax.web.questions import EngineError, Question, State
 from tilewe_jax.web.requests import ANIMATIONS, THEMES, choice_of, ids_of, integer_of, refusal_of
+from tilewe_jax.web.reviews import Reviews
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.session import RefusedError
@@ -185,11 +187,16 @@ class PlainEngines:
     def num_waiting_with(self, question: Question) -> int:
         return self._num_waiting
 
-    async def ask(self, question: Question) -> dict[str, Any]:
+    async def ask(self, question: Question) -> list[dict[str, Any]]:
         self._num_waiting += 1
+        turns = [len(question.actions)] if question.turns is None else question.turns
+        answers = []
         try:
-            async with self._lock:
-                return await self._answer(question)
+            for turn in turns:
+                async with self._lock:  # moves of games go between the positions of a review
+                    answers.append(await self._answer(replace(question, actions=question.actions[:turn])))
+                question.follow(len(answers))
+            return answers
         except (LookupError, TypeError, ValueError) as error:
             raise EngineError(str(error)) from error
         finally:
@@ -240,9 +247,10 @@ class Local:
         plenty = 1e6
         limits = Limits(message_rate=plenty, message_burst=plenty, analysis_rate=plenty, analysis_burst=plenty)
         analysts = dict.fromkeys(OFFERS, ANALYSIS)
-        self.rooms = Rooms(Memory(rows, save), PlainEngines(), AGENTS, analysts, limits)
-        self._studies = Studies(self.rooms)
+        self.rooms = Rooms(Memory(rows, save), PlainEngines(), AGENTS, analysts, limits, reviewer=(ANALYSIS, simulations_of(ANALYSIS)))
         self._analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
+        self._reviews = Reviews(self.rooms, self._analyses)
+        self._studies = Studies(self.rooms, self._reviews)
         self._sockets: dict[int, asyncio.Queue[str | None]] = {}
 
     async def request(self, method: str, address: str, body: str) -> tuple[int, str, str]:
@@ -263,7 +271,7 @@ class Local:
             status, kind, answer = refusal.status, "application/json", {"error": str(refusal), "field": refusal.field}
         return status, kind, answer if isinstance(answer, str) else encoded(answer)
 
-    async def _answer(self, method: str, address: str, body: str) -> tuple[int, str, Any]:  # noqa: PLR0911
+    async def _answer(self, method: str, address: str, body: str) -> tuple[int, str, Any]:  # noqa: PLR0911, PLR0912
         parts = urlsplit(address)
         query = dict(parse_qsl(parts.query))
         rooms, studies, json_kind = self.rooms, self._studies, "application/json"
@@ -284,6 +292,8 @@ class Local:
                 return 200, "application/octet-stream", record_of((await rooms.get(game)).session, form)
             case "GET", "games", game, "replay":
                 return 200, json_kind, replay_text(replay_of((await rooms.get(game)).session))
+            case "GET", "games", game, "review":
+                return 200, json_kind, await self._reviews.of_game((await rooms.get(game)).session)
             case "GET", "games", game, "picture":
                 session = (await rooms.get(game)).session
                 number = integer_of(query, "move", 0, len(session.moves), len(session.moves))
@@ -295,6 +305,8 @@ class Local:
                 return 201, json_kind, await studies.add(body.encode())
             case "GET", "studies", study:
                 return 200, json_kind, await studies.replay(study, integer_of(query, "number", 1, 1 << 20, 1))
+            case "GET", "studies", study, "review":
+                return 200, json_kind, await studies.review(study, integer_of(query, "number", 1, 1 << 20, 1))
             case "POST", "studies", study, "analysis":
                 return 200, json_kind, await studies.analysis(study, _json(body))
         raise RefusedError("this page does not exist", status=404)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -34,6 +34,19 @@ class Question:
     max_candidates: int = 10
     is_analysis: bool = False
     """Whether the question is an analysis or a hint, and no game waits for its answer."""
+    turns: Sequence[int] | None = None
+    """Positions to search in one batch, by the number of actions before them; ``None`` for the last one."""
+    solve_nodes: int | None = None
+    """Maximum number of positions visited to prove the result of a position; ``None`` proves none."""
+    score_weight: float | None = None
+    """Overrides the weight of the score in the values of the agent."""
+    follow: Callable[[int], None] = field(default=lambda count: None, compare=False)
+    """Called with the number of positions that were searched."""
+
+    @property
+    def num_answers(self) -> int:
+        """Number of positions to search."""
+        return 1 if self.turns is None else len(self.turns)
 
     @property
     def key(self) -> str:
@@ -42,7 +55,8 @@ class Question:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        settings = {"max_seconds": self.max_seconds, "num_simulations": self.num_simulations}
+        names = ("max_seconds", "num_simulations", "score_weight")
+        settings = {name: getattr(self, name) for name in names}
         return {"agent": self.agent, **{name: value for name, value in settings.items() if value is not None}}
 
     def request(self, request_id: int) -> dict[str, Any]:
@@ -56,6 +70,8 @@ class Question:
             "agent": self._settings,
             "seed": self.seed,
             "max_candidates": self.max_candidates,
+            **({} if self.turns is None else {"analyze_turns": list(self.turns)}),
+            **({} if self.solve_nodes is None else {"solve_nodes": self.solve_nodes}),
         }
 
 
@@ -79,5 +95,8 @@ class Engines(Protocol):
     def num_waiting_with(self, question: Question) -> int:
         """Return the number of questions that wait for the same engine."""
 
-    async def ask(self, question: Question) -> dict[str, Any]:
-        """Return an answer as from ``tilewe-jax analyze``. Raises ``EngineError``; cancelling withdraws the question."""
+    async def ask(self, question: Question) -> list[dict[str, Any]]:
+        """Return the answers, one a position, as from ``tilewe-jax analyze``, by the number of actions.
+
+        Raises ``EngineError``; cancelling withdraws the question.
+        """

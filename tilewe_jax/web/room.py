@@ -341,7 +341,7 @@ class Room:
         was_warm = self._rooms.turns.is_warm(question)
         while action < 0:
             try:
-                answer = await self._rooms.turns.ask(question, self._address)
+                (answer,) = await self._rooms.turns.ask(question, self._address)
                 action = answer["action"]
                 analysis = await asyncio.to_thread(analysis_of, session.position, answer, seat.agent)
                 if session.position.explain(action) is not None:

@@ -24,6 +24,8 @@ log = logging.getLogger("tilewe_jax.web")
 Json = dict[str, Any]
 
 ANALYSIS_AGENT = "puct:num_simulations=64"
+REVIEWER = ("best", 256)
+"""Agent of the reviews of games, and its number of simulations for each position."""
 MAX_LISTED = 50
 """Number of games in the lobby."""
 MAX_NAME = 40
@@ -54,6 +56,7 @@ class Rooms:
       analysis_agents: default agent for analyses by game; ``ANALYSIS_AGENT`` for other games.
       limits: the limits.
       observer: receives measurements and refusals.
+      reviewer: agent of the reviews of games, with its number of simulations; by default ``REVIEWER``.
     """
 
     def __init__(
@@ -64,8 +67,9 @@ class Rooms:
         analysis_agents: Mapping[str, str],
         limits: Limits,
         observer: Observer | None = None,
+        reviewer: tuple[str, int] | None = None,
     ) -> None:
-        self.store, self.engines, self.limits = store, engines, limits
+        self.store, self.engines, self.limits, self.reviewer = store, engines, limits, reviewer or REVIEWER
         self.observer = observer or Observer()
         self.agents, self._analysis_agents = agents, analysis_agents
         self._rooms: dict[str, Room] = {}
@@ -369,7 +373,7 @@ class Rooms:
         question = self.question(session, number, name, num_simulations=simulations, is_analysis=True)
         try:
             async with self._analyses:
-                answer = await self.turns.ask(question, address)
+                (answer,) = await self.turns.ask(question, address)
             return await asyncio.to_thread(analysis_of, position, answer, name)
         except UnavailableError as error:
             raise RefusedError(str(error), status=503) from None

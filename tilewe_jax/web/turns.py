@@ -52,8 +52,8 @@ class Turns:
         self._answered: set[str] = set()
         """Keys of answered questions, whose searches are compiled, except for other sizes of a batch."""
 
-    async def ask(self, question: Question, address: str) -> dict[str, Any]:
-        """Return the answer to a question of an address. Raises ``EngineError``."""
+    async def ask(self, question: Question, address: str) -> list[dict[str, Any]]:
+        """Return the answers to a question of an address. Raises ``EngineError``."""
         async with self._share(address) as share, share.asking:
             while not self.is_warm(question) and share.compiling not in (None, question.key):
                 await share.is_free.wait()
@@ -85,12 +85,12 @@ class Turns:
         """Return whether the search of a question is compiled, at least for a batch of another size."""
         return question.key in self._answered or self._engines.is_warm(question)
 
-    async def _answer(self, question: Question) -> dict[str, Any]:
-        answer = await self._engines.ask(question)
+    async def _answer(self, question: Question) -> list[dict[str, Any]]:
+        answers = await self._engines.ask(question)
         if len(self._answered) >= _MAX_ANSWERED:
             self._answered.clear()
         self._answered.add(question.key)
-        return answer
+        return answers
 
     async def _may_compile(self, share: _Share, question: Question, address: str) -> None:
         idle = 0

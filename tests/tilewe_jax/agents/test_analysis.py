@@ -279,7 +279,13 @@ def test_ctrl_c_keeps_rated_games(tmp_path: Path, capsys: pytest.CaptureFixture[
         calls.append(len(positions))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return [Analysis(0, (), (0.5, 0.5), None, 0.0, 0, 0.0, 1) for _ in positions]
+        return [Analysis(best(played), (), (0.5, 0.5), None, 0.0, 0, 0.0, 1) for played in positions]
+
+    def best(played: Played) -> int:
+        position = make_host_game("duo_official").init_from_deal(None)
+        for action in played.actions:
+            position = position.after(action)
+        return position.legal_actions()[0]
 
     monkeypatch.setattr(SearchProgram, "analyze", analyze)
     out = tmp_path / "out"

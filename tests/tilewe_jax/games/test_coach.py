@@ -137,7 +137,7 @@ def test_reasons_in_santorini() -> None:
     place = "02300 00000 00000 00100 00000", "b5 d2 e1 a1"
     wins, misses = santorini(*place, "b5-c5*d5"), santorini(*place, "b5-a4*a5")
     assert (wins["wins_in"], misses["wins_in"]) == (1, 0)
-    assert max(coach.reasons(misses, wins))[1] == "The better move wins at once; this move misses it."
+    assert max(coach.reasons(misses, wins))[1] == "The better move wins immediately; this move misses it."
     place = "03000 20000 00000 00000 00000", "b3 e1 a4 e5"
     lets, stops = santorini(*place, "e1-d1*e1"), santorini(*place, "b3-b4*b5")
     assert lets["loses_to"] == "a4-b5*a5"

@@ -14,11 +14,21 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewe_jax.interop.analysis import Analysis, AnalysisSession, Candidate, Defaults, GameSpec, Played, serve_standard_streams
+from tilewe_jax.interop.analysis import (
+    Analysis,
+    AnalysisSession,
+    Candidate,
+    Defaults,
+    GameSpec,
+    Played,
+    Request,
+    Solved,
+    serve_standard_streams,
+)
 
 
 class Fake:
-    """Returns five random legal actions."""
+    """Returns five random legal actions, of which the first is better than the others."""
 
     batch = 16
 
@@ -36,6 +46,9 @@ class Fake:
     def analyze(self, search: Any, positions: Sequence[Played]) -> list[Analysis]:
         return [self._analysis(self.hosts[search], played, len(positions)) for played in positions]
 
+    def solve(self, search: Any, request: Request, max_nodes: int) -> dict[int, Solved]:
+        return {}
+
     def _analysis(self, host: Any, played: Played, batch: int) -> Analysis:
         if self.fault == "stuck":
             time.sleep(600)
@@ -52,8 +65,12 @@ class Fake:
         chance = random.Random(played.seed)
         legal = position.legal_actions()
         chosen = chance.sample(legal, min(5, len(legal)))
-        value = (1 / host.num_players,) * host.num_players
-        candidates = tuple(Candidate(action, 10 - rank, 0.1, value, (action,)) for rank, action in enumerate(chosen))
+        count, player = host.num_players, position.current_player
+        value = (1 / count,) * count
+        best = tuple(share + (0.1 if seat == player else -0.1 / max(1, count - 1)) for seat, share in enumerate(value))
+        candidates = tuple(
+            Candidate(action, 10 - rank, 0.1, value if rank else best, (action,)) for rank, action in enumerate(chosen)
+        )
         return Analysis(chosen[0], candidates, value, None, 0.0, 50, 0.0, batch)
 
 

@@ -65,6 +65,41 @@ def test_one_agent_analyses_all_positions_of_a_game(tmp_path: Path, game: str, o
         assert {analysis["simulations"] for analysis in analyses[:-1]} == {50}
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["strongest", "falls_back"])
+def test_a_review_values_all_positions_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    if fails:
+        monkeypatch.setattr("tilewe_jax.web.rooms.REVIEWER", ("missing", 256))
+    chance = random.Random(0)
+    with serving(tmp_path / "games", engine()) as client:
+        created = new_game(client, "duo", {"size": 5}, [HUMAN, ENGINE])
+        path = f"/api/games/{created['id']}"
+        assert client.get(f"{path}/review").status_code == 409
+        with joined(client, created, 0) as (player,):
+            while not player.state["over"]:
+                if player.wait(lambda state: state["legal"] or state["over"])["legal"]:
+                    player.move_at_random(chance)
+            over, number = player.state["over"], player.state["move"]
+
+        def review(path: str) -> Any:
+            while "done" in (answer := client.get(path).json()):
+                assert answer["all"] == number + 1
+            return answer
+
+        first = review(f"{path}/review")
+        assert first["agent"] == ("puct:num_simulations=64" if fails else "best")
+        assert first["simulations"] == 256
+        assert len(first["analyses"]) == len(first["values"]) == number + 1
+        assert first["values"][-1] == first["analyses"][-1]["value"] == over["returns"]
+        moves = client.get(path).json()["moves"]
+        assert [each and each["agent"] for each in first["opinions"]] == [
+            "level:1" if move["player"] else None for move in moves
+        ]
+        study = client.post("/api/studies", content=client.get(f"{path}/record").content).json()["id"]
+        again = review(f"/api/studies/{study}/review?number=1")
+        assert again == {name: value for name, value in first.items() if name != "opinions"}
+        assert client.get(f"/api/studies/{study}/review?number=2").json()["field"] == "number"
+
+
 def test_hints_and_analyses(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine()) as client:
         created = new_game(client, "duo", {"size": 8})

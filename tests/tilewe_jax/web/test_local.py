@@ -140,6 +140,11 @@ def test_a_whole_game_against_the_heuristic(game: str) -> None:
         analysis = await call(app, "POST", f"/api/studies/{study['id']}/analysis", {"number": 1, "move": 1})
         assert analysis["candidates"]
         assert analysis["simulations"] == 100
+        if game == "santorini":
+            while "done" in (review := await call(app, "GET", f"/api/games/{number}/review")):
+                assert review["all"] == len(replay["frames"])
+            assert len(review["values"]) == len(replay["frames"])
+            assert review["values"][-1] == over["returns"]
 
         again = local(rows)  # the page is opened again
         watcher = Player(again, number, tokens[0])

@@ -56,7 +56,7 @@ MEASURE = """width => {  // not innerWidth, which grows with too wide elements o
     if (!shown(element)) continue;
     if (element.scrollWidth > element.clientWidth + 1) faults.push(`is wider than its place: ${says(element)}`);
   }
-  for (const player of scope.querySelectorAll(".player, .result tr, .rounds tr, .game-list li, .mistake")) {
+  for (const player of scope.querySelectorAll(".player, .result tr, .rounds tr, .game-list li, .mistake-card")) {
     if (!shown(player)) continue;
     const all = player.querySelectorAll(".swatch, .name, .clock, .score, td.number, .what, .button, .loss");
     const parts = [...all].filter(shown);

@@ -24,13 +24,14 @@ def test_stepping_hints_and_analysis(open_page: Any) -> None:
     page.page.wait_for_selector('[data-focus="review"]')
     last = page.state["move"]
     page.page.click('[data-focus="review"]')
+    page.page.wait_for_selector(".accuracy")
     page.page.wait_for_selector(".candidates")
-    page.page.wait_for_selector(".progress, progress", state="detached")
     assert page.page.locator(".tilewe-heat").count() > 0
     page.page.keyboard.press("m")
     page.page.wait_for_selector(".tilewe-heat", state="detached")
     assert page.page.locator(".chart").count() == 1
-    line = page.page.locator(".chart .line").get_attribute("d")
+    line = page.page.locator(".chart .line:not(.dashed)").get_attribute("d")
+    assert page.page.locator(".chart .line.dashed").count() == 1  # the opinion of the opponent
     assert line.count("M") == 1
     assert line.count("L") == last
     page.page.keyboard.press("End")
@@ -64,7 +65,17 @@ def test_a_study_of_a_record(open_page: Any, server: Server, tmp_path: Path) -> 
     assert page.page.locator(".timeline output").inner_text().startswith("1 /")
     page.page.click("#tab-analysis")
     page.page.click('[data-focus="analyse-all"]')
-    page.page.wait_for_selector(".chart")
+    page.page.wait_for_selector(".accuracy")
+    assert page.page.locator(".accuracy dd").count() == 2
+    card = page.page.locator(".mistake-card").first
+    assert card.locator(".picture svg .tilewe-legal").count() > 0  # the better move on the board
+    assert card.locator(".reason").inner_text().endswith(".")
+    card.focus()
+    page.page.keyboard.press("Enter")
+    shown = page.page.locator(".mistake-card.shown b").first.inner_text().split(".")[0]
+    assert page.page.locator(".timeline output").inner_text().startswith(f"{int(shown) - 1} /")
+    page.page.keyboard.press("Home")
+    page.page.keyboard.press("ArrowRight")
     address = page.page.url
     page.page.click('[data-focus="share"]')
     shared = page.page.locator("dialog input").input_value()

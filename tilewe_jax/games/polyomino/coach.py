@@ -6,7 +6,8 @@ from typing import Any
 from tilewe_jax.games.polyomino.host import FITS, Position, bits
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import Facts, differences
+from tilewe_jax.host import Facts
+from tilewe_jax.utils.words import differences
 
 _DIFFERENCES = (
     (1.2, "corners", "open corners", "It leaves {p}; the better move leaves {b}."),

@@ -5,8 +5,8 @@ from typing import Any
 from tilewe_jax.games.santorini.config import DOME, Cell
 from tilewe_jax.games.santorini.host import Place, SantoriniBoard, Turn
 from tilewe_jax.games.santorini.host_heuristics import Cells, workers_of
-from tilewe_jax.host import Facts, differences
-from tilewe_jax.utils.words import counted
+from tilewe_jax.host import Facts
+from tilewe_jax.utils.words import counted, differences
 
 NEAR = 2
 """A worker with neither a building nor an opponent within this distance in king moves is out of the fight."""
@@ -25,7 +25,7 @@ def facts(board: SantoriniBoard, action: int) -> dict[str, Any]:
     Returns:
       ``level``, the height of the moved worker after the move, and ``climb``, the levels that it rose;
       ``wins_in``, the number of own turns in which the move certainly wins, 1 or 2, or 0 if neither is proven;
-      ``loses_to``, the name of a turn with which the opponent wins at once, or ``None``;
+      ``loses_to``, the name of a turn with which the opponent wins immediately, or ``None``;
       ``threats``, the cells of level 3 to which an own worker could climb in its next turn;
       ``turns`` and ``opponent_turns``, the numbers of legal turns if the player were to move;
       ``gives``, the level of the built cell if a worker of the opponent can climb it, 0 otherwise, and ``gives_at``, its name;
@@ -61,14 +61,14 @@ def facts(board: SantoriniBoard, action: int) -> dict[str, Any]:
 
 
 def _wins(board: SantoriniBoard, move: Any) -> bool:
-    """Return whether a legal move wins at once."""
+    """Return whether a legal move wins immediately."""
     return board._made(move).winner == board.player
 
 
 def _forces(board: SantoriniBoard) -> bool:
     """Return whether the player who has just moved can climb to level 3 after every turn of the opponent."""
     replies = (board._made(reply) for reply in board.legal_moves)
-    return all(any(reply.height(move[1]) == _TOP for move in reply.legal_moves) for reply in replies)
+    return all(any(reply.height(move.to) == _TOP for move in reply.legal_moves if isinstance(move, Turn)) for reply in replies)
 
 
 def _given(board: SantoriniBoard, built: Cell, opponents: list[int]) -> int:
@@ -93,7 +93,7 @@ def _cell_name(size: int, cell: Cell) -> str:
 def reasons(played: Facts, better: Facts) -> list[tuple[float, str]]:
     """Return the differences of two moves as sentences with weights, see ``tilewe_jax.host.Coach``."""
     found: list[tuple[float, str]] = []
-    wins = {1: "wins at once", 2: "wins by force in two turns"}.get(better["wins_in"])
+    wins = {1: "wins immediately", 2: "wins by force in two turns"}.get(better["wins_in"])
     if wins and (not played["wins_in"] or played["wins_in"] > better["wins_in"]):
         found.append((1000.0, f"The better move {wins}; this move misses it."))
     if played["loses_to"] and not better["loses_to"]:

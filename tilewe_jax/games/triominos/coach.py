@@ -6,7 +6,8 @@ from tilewe_jax.games.triominos.config import DRAW_SCORE
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position
 from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile, neighbours
-from tilewe_jax.host import Facts, differences
+from tilewe_jax.host import Facts
+from tilewe_jax.utils.words import differences
 
 _DIFFERENCES = (
     (-8.0, "hexagon_cells", "cells", "It leaves {p} where a tile completes a hexagon; the better move leaves {b}."),

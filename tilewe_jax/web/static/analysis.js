@@ -4,15 +4,15 @@ import { lineChart } from "./chart.js";
 import { EMPTY, h, numeral, percent, plural, render, signed } from "./dom.js";
 import { icon } from "./icons.js";
 import { shortMove } from "./moves.js";
-import { colorOf, moveSwatch } from "./seats.js";
+import { colorOf, moveSwatch, swatch } from "./seats.js";
 import { attempt } from "./speech.js";
 import { preference } from "./storage.js";
-import { heatOf } from "./render/tilewe-game.js";
+import { boardSvg, heatOf } from "./render/tilewe-game.js";
 
-const CONCURRENT = 8; // maximum number of concurrent requests during the analysis of a game
+const SHOWN = 6; // number of mistakes that are shown at first
 const GRAPHS = { value: "Win chance", lead: "Score lead", points: "Points" };
 
-/** `analyse(move)` requests an analysis; `available()` returns the reason if none is available, otherwise null. */
+/** `services` are those of the table. */
 export class AnalysisPanel {
   heat = preference.get("heat", true);
   graph = preference.get("graph", "value");
@@ -20,11 +20,12 @@ export class AnalysisPanel {
   progress = null;
   #asked = new Set();
 
-  constructor(table, analyse, available) {
+  constructor(table, { analyse, review, analysisReason }) {
     this.table = table;
     this.game = table.game;
     this.analyse = analyse;
-    this.available = available;
+    this.requestReview = review;
+    this.available = analysisReason;
     this.element = h("section.analysis", { ariaLabel: "Analysis" });
   }
 
@@ -53,27 +54,20 @@ export class AnalysisPanel {
     this.update();
   }
 
-  /** Positions without an analysis, by the number of moves before them. */
-  get #missing() {
-    return Array.from({ length: this.game.last + 1 }, (_, move) => move).filter((move) => !this.game.analyses.has(move));
-  }
-
-  /** Analyse every position of the game. */
-  async askAll() {
+  /** Review the whole game: one engine values every position, and explains the mistakes. */
+  async review() {
     const { game } = this;
-    const waiting = this.#missing;
-    const all = waiting.length;
-    this.progress = { done: 0, all };
+    if (this.progress || game.review) return;
+    this.progress = { done: 0, all: game.last + 1 };
     this.update();
-    const work = async () => {
-      for (let move = waiting.shift(); move !== undefined; move = waiting.shift()) {
-        const analysis = await this.analyse(move);
-        this.progress.done += 1;
-        game.analysed(move, analysis);
+    await attempt(async () => {
+      for (;;) {
+        const review = await this.requestReview();
+        if (review.analyses) return game.reviewed(review);
+        this.progress = review;
+        this.update();
       }
-    };
-    await attempt(() => Promise.all(Array.from({ length: CONCURRENT }, work)));
-    waiting.length = 0;
+    });
     this.progress = null;
     this.update();
   }
@@ -84,19 +78,19 @@ export class AnalysisPanel {
     render(
       this.element,
       this.#graphs(),
-      reason ? h("p.muted", {}, reason) : [this.#commands(), this.#mistakes(), this.#candidates()],
+      reason ? h("p.muted", {}, reason) : [this.#about(), this.#commands(), this.#mistakes(), this.#candidates()],
     );
   }
 
   #commands() {
     const { game } = this;
-    const missing = this.#missing.length > 0;
+    const missing = !game.review && (game.over || game.studied);
     const here = game.analyses.has(game.at);
     return h(
       "div.row.commands",
       {},
       !here && h("button", { dataset: { focus: "analyse" }, disabled: this.#asked.has(game.at), onclick: () => this.ask(game.at) }, icon("chart"), this.#asked.has(game.at) ? "Searching …" : "Analyse this position"),
-      missing && (game.over || game.studied) && h("button", { dataset: { focus: "analyse-all" }, disabled: this.progress !== null, onclick: () => this.askAll() }, icon("chart"), this.progress ? `${this.progress.done} of ${this.progress.all} …` : "Analyse the whole game"),
+      missing && h("button", { dataset: { focus: "analyse-all" }, disabled: this.progress !== null, onclick: () => this.review() }, icon("chart"), this.progress ? (this.progress.done ? `${this.progress.done} of ${this.progress.all} …` : "Starting the engine …") : "Analyse the whole game"),
       this.progress && h("progress", { max: this.progress.all, value: this.progress.done, ariaLabel: "Analysis of the game" }),
       h("label.switch", {}, h("input", { type: "checkbox", checked: this.heat, dataset: { focus: "heat" }, onchange: () => this.toggleHeat() }), "Heat map"),
     );
@@ -106,7 +100,7 @@ export class AnalysisPanel {
 
   #graphs() {
     const { game } = this;
-    const known = { value: game.analyses.size > 0, lead: [...game.analyses.values()].some((analysis) => analysis.score_lead), points: game.view?.kind !== "santorini" && game.last > 0 };
+    const known = { value: game.analyses.size > 0, lead: game.view?.kind !== "santorini" && [...game.analyses.values()].some((analysis) => analysis.score_lead), points: game.view?.kind !== "santorini" && game.last > 0 };
     const names = Object.keys(GRAPHS).filter((name) => known[name]);
     if (!names.length) return null;
     const graph = names.includes(this.graph) ? this.graph : names[0];
@@ -127,7 +121,7 @@ export class AnalysisPanel {
     const { game } = this;
     const { view } = game;
     const read = {
-      value: (move) => game.analyses.get(move)?.value,
+      value: (move) => game.review?.values[move] ?? game.analyses.get(move)?.value,
       lead: (move) => game.analyses.get(move)?.score_lead,
       points: (move) => game.frames[move]?.scores,
     }[graph];
@@ -138,7 +132,10 @@ export class AnalysisPanel {
       color: colorOf(view, seat),
       points: moves.map((move) => [move, read(move)?.[seat]]).filter(([, y]) => Number.isFinite(y)),
     }));
-    const mistakes = graph === "value" ? game.mistakes().slice(0, 5) : [];
+    const { mistakes: all = [], proven, opinions = [] } = (graph === "value" && game.review) || {};
+    const mistakes = all.slice(0, SHOWN);
+    const opinion = two && opinions.some(Boolean) && { color: "var(--muted)", dashed: true, points: opinions.map((said, move) => [move, said?.value?.[seats[0]]]).filter(([, y]) => Number.isFinite(y)) };
+    if (opinion) lines.push(opinion);
     return [
       h("p.caption.muted", {}, two ? (game.nameOf(seats[0]) === "You" ? `Your ${GRAPHS[graph].toLowerCase()}` : `${GRAPHS[graph]} of ${game.nameOf(seats[0])}`) : `${GRAPHS[graph]} of each player`),
       lineChart({
@@ -150,12 +147,13 @@ export class AnalysisPanel {
         cursor: game.at,
         format: graph === "value" ? percent : graph === "lead" ? signed : numeral,
         marks: mistakes.flatMap(({ move, player, loss }) => {
-          const value = game.analyses.get(move)?.value?.[two ? seats[0] : player];
-          return value === undefined ? [] : [{ x: move, y: value, color: colorOf(view, player), title: `move ${move + 1}: −${percent(loss)}` }];
+          return [{ x: move, y: read(move)[two ? seats[0] : player], color: colorOf(view, player), title: `move ${move + 1}: −${percent(loss)}` }];
         }),
+        from: proven?.move,
         onpick: (move) => game.goTo(move),
         label: `${GRAPHS[graph]} over the game. Click to go to a move.`,
       }),
+      opinion && h("p.caption.muted.legend", {}, h("span.dash", { ariaHidden: "true" }), `${[...new Set(opinions.flatMap((said, move) => (said ? [game.nameOf(game.moves[move].player)] : [])))].join(" and ")} while playing`),
     ];
   }
 
@@ -206,7 +204,7 @@ export class AnalysisPanel {
         "p.muted.caption",
         {},
         analysis.value && `${analysis.is_book ? "Opening book" : "Search"}: ${analysis.value.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(" · ")}`,
-        analysis.score_lead && `; expected lead ${analysis.score_lead.map((lead) => signed(Math.round(10 * lead) / 10)).join(" · ")}`,
+        game.kind !== "santorini" && analysis.score_lead && `; expected lead ${analysis.score_lead.map((lead) => signed(Math.round(10 * lead) / 10)).join(" · ")}`,
       ),
     );
   }
@@ -219,41 +217,71 @@ export class AnalysisPanel {
     if (candidate && !hovering) this.table.say(`${shortMove(candidate)}, ${plural(candidate.visits, "visit")}`);
   }
 
-  // ---- Mistakes
+  // ---- The review
+
+  /** Accuracy of the players, the engine, and the proven part of the game. */
+  #about() {
+    const { game } = this;
+    const { review } = game;
+    if (!review) return null;
+    const { proven } = review;
+    const best = proven && Math.max(...proven.returns);
+    const winner = proven && proven.returns.filter((value) => value === best).length === 1 ? game.nameOf(proven.returns.indexOf(best)) : null;
+    const margin = proven && game.kind !== "santorini" ? ` by ${plural(Math.abs(proven.margin), "point")}` : "";
+    return [
+      h(
+        "dl.accuracy",
+        {},
+        game.seats.map((_, seat) => h("div", {}, h("dt", {}, swatch(game.view, seat), game.nameOf(seat)), h("dd", {}, review.accuracy[seat] === null ? EMPTY : `${Math.round(review.accuracy[seat])} %`))),
+        h("p.caption.muted", {}, `Accuracy, by ${review.agent.split(":")[0]} with ${review.simulations} simulations a position`),
+      ),
+      proven && h("p.proven", {}, h("button.link", { dataset: { focus: "proven" }, onclick: () => game.goTo(proven.move) }, `From move ${proven.move + 1} on`), ` the result was certain with best play: ${winner ? `${winner} ${winner === "You" ? "win" : "wins"}${margin}` : "a tie"}.`),
+    ];
+  }
 
   #mistakes() {
     const { game } = this;
-    if (!game.over && !game.studied) return null;
-    const mistakes = game.mistakes().slice(0, 6);
-    if (!mistakes.length) return null;
+    if (!game.review) return null;
+    const { mistakes } = game.review;
+    if (!mistakes.length) return h("p.muted", {}, "The engine found no mistakes.");
+    const shown = this.allMistakes ? mistakes : mistakes.slice(0, SHOWN);
+    const more = () => {
+      this.allMistakes = true;
+      this.update();
+    };
     return h(
       "div.mistakes",
       {},
       h("h3", {}, "Largest mistakes"),
+      h("ol", {}, shown.map((mistake) => h("li", {}, this.#mistake(mistake)))),
+      shown.length < mistakes.length && h("button.quiet", { onclick: more }, `Show ${mistakes.length - shown.length} more`),
+    );
+  }
+
+  #mistake(mistake) {
+    const { game } = this;
+    const { move, player, played, better, line } = mistake;
+    const frame = game.frames[move];
+    const names = [played, better].map(shortMove);
+    const [mine, best] = names[0] === names[1] ? [played.name, better.name] : names;
+    const lost = [mistake.loss >= 0.005 && `−${percent(mistake.loss)}`, mistake.points >= 0.5 && game.kind !== "santorini" && `−${plural(Math.round(mistake.points), "point")}`].filter(Boolean);
+    const show = () => {
+      game.goTo(move);
+      this.#show(better);
+      this.update();
+    };
+    return h(
+      "button.mistake-card",
+      { className: game.at === move ? "shown" : "", dataset: { focus: `mistake-${move}` }, onclick: show },
+      frame && h("span.picture", { ariaHidden: "true" }, boardSvg(frame, { coordinates: false, ...ghostOf(better) })),
       h(
-        "ol",
+        "span.what",
         {},
-        mistakes.map((mistake) =>
-          h(
-            "li",
-            {},
-            h(
-              "button.mistake",
-              {
-                dataset: { focus: `mistake-${mistake.move}` },
-                onclick: () => {
-                  game.goTo(mistake.move);
-                  this.#show(mistake.best);
-                  this.update();
-                },
-              },
-              h("span.number", {}, String(mistake.move + 1)),
-              moveSwatch(game, mistake.played),
-              h("span.what", {}, h("b", {}, shortMove(mistake.played)), h("span.muted", {}, `better: ${shortMove(mistake.best) === shortMove(mistake.played) ? mistake.best.name : shortMove(mistake.best)}`)),
-              h("span.loss", {}, `−${percent(mistake.loss)}`),
-            ),
-          ),
-        ),
+        h("span.title", {}, h("b", {}, `${move + 1}. ${game.nameOf(player)}`), h("span.loss", {}, lost.join(" · "))),
+        h("span", {}, moveSwatch(game, { ...played, player }), ` ${mine}; better: `, h("b", {}, best)),
+        h("span.reason", {}, mistake.reason ?? "Both moves are alike in what can be counted; the search finds better play later."),
+        line.length > 0 && h("span.muted", {}, `Then ${line.map(shortMove).join(", ")}`),
+        mistake.is_proven && h("span.muted", {}, "Proven."),
       ),
     );
   }

@@ -36,6 +36,8 @@ export const api = {
   rematch: (id, token) => post(`/api/games/${id}/rematch`, { token }),
   upload: (text) => request("/api/studies", { method: "POST", body: text, headers: { "Content-Type": "text/plain" } }),
   study: (id, number) => request(`/api/studies/${id}?number=${number}`),
+  review: (id) => request(`/api/games/${id}/review`),
+  reviewStudy: (id, number) => request(`/api/studies/${id}/review?number=${number}`),
   analyseStudy: (id, number, move) => post(`/api/studies/${id}/analysis`, { number, move }),
   runs: () => request("/api/runs"),
   runGames: (run) => request(`/api/runs/${encodeURIComponent(run)}/games`),

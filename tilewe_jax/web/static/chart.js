@@ -8,10 +8,10 @@ const WIDTH = 400;
  * Create a line chart.
  *
  * `lines`: [{name, color, points: [[x, y], ...], dashed}]; `range`: [low, high] of y, by default the range of the points;
- * `x`: [first, last]; `cursor`: a marked x; `marks`: [{x, y, color, title}]; `zero`: a y with a line;
+ * `x`: [first, last]; `cursor`: a marked x; `from`: an x from which on the background is marked; `marks`: [{x, y, color, title}]; `zero`: a y with a line;
  * `format(y)`: text of a y; `onpick(x)`: called with the nearest integer x of a click or drag.
  */
-export function lineChart({ lines, range, x, cursor, marks = [], zero, format = numeral, onpick, height = 120, label, area = false }) {
+export function lineChart({ lines, range, x, cursor, from, marks = [], zero, format = numeral, onpick, height = 120, label, area = false }) {
   const points = lines.flatMap((line) => line.points);
   const ys = points.map(([, y]) => y);
   let [low, high] = range ?? [Math.min(...ys, zero ?? Infinity), Math.max(...ys, zero ?? -Infinity)];
@@ -22,6 +22,7 @@ export function lineChart({ lines, range, x, cursor, marks = [], zero, format = 
   const px = (value) => left + ((value - first) / (last - first)) * (WIDTH - left - right);
   const py = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
   const chart = s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label });
+  if (from !== undefined) chart.append(s("rect", { class: "certain", x: px(from), y: top, width: px(last) - px(from), height: height - top - bottom }));
   for (const y of ticks(low, high)) {
     chart.append(
       s("path", { class: y === zero ? "zero" : "grid", d: `M${left} ${py(y)}H${WIDTH - right}` }),

@@ -29,6 +29,7 @@ export class Game extends EventTarget {
   orientations = null;
   rematch = null;
   analyses = new Map(); // by number of moves
+  review = null; // the review of the whole game, see the server's README.md
   shown = null; // number of the frame on display; null follows the game
   studied = false; // whether this is a study of a record
   sharedSeats = new Set(); // seats of the players at this screen, if there are several
@@ -39,6 +40,7 @@ export class Game extends EventTarget {
     const base = message.move - moves.length;
     const wentBack = base < this.moves.length;
     const live = this.shown === null;
+    if (wentBack) this.review = null;
     if (wentBack) for (const move of this.analyses.keys()) if (move > base) this.analyses.delete(move);
     if (moves.length || wentBack) this.arrivedAt = this.id !== null && moves.length === 1 && !wentBack ? performance.now() : null;
     if (wentBack) this.undone = [...this.moves.slice(base), ...this.undone];
@@ -164,27 +166,10 @@ export class Game extends EventTarget {
     this.changed();
   }
 
-  /**
-   * Analysed moves with a loss against the best move, by descending loss: {move, player, played, best, loss}. The value of the
-   * best move is its mean value in the search. The value of another move is the value of the next position; if that position
-   * is not analysed or ends the game, it is the mean value of the move in the search.
-   */
-  mistakes() {
-    const hidden = this.view?.kind === "triominos"; // the next analysis is from the view of another player, who sees other tiles
-    const mistakes = [];
-    this.moves.forEach((played, move) => {
-      const before = this.analyses.get(move);
-      const best = before?.candidates?.[0];
-      if (!best || best.id === played.id) return;
-      const candidate = before.candidates.find(({ id }) => id === played.id);
-      const after = hidden ? null : this.analyses.get(move + 1);
-      const ends = this.frames[move + 1]?.terminal;
-      const value = (ends && candidate?.value) || after?.value || candidate?.value;
-      if (!value) return;
-      const player = played.player;
-      const loss = (best.value ?? before.value)[player] - value[player];
-      if (loss > 0.02) mistakes.push({ move, player, played, best, loss });
-    });
-    return mistakes.sort((a, b) => b.loss - a.loss);
+  /** Add the review of the game. */
+  reviewed(review) {
+    this.review = review;
+    review.analyses.forEach((analysis, move) => this.analyses.set(move, analysis));
+    this.changed();
   }
 }

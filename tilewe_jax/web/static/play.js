@@ -94,6 +94,7 @@ class PlayPage {
         submit: (action) => this.#submit(action),
         explain: (action) => this.connection.send({ type: "explain", action }),
         analyse: (move) => this.#analyse(move),
+        review: () => api.review(this.id),
         analysisReason: () => this.#analysisReason(),
         status: () => this.#statusLine(),
         header: (above, card, requests) => this.#header(above, card, requests),
@@ -377,7 +378,7 @@ class PlayPage {
   #review() {
     this.table.openTab("analysis");
     this.game.goTo(0);
-    if (!this.#analysisReason()) this.table.analysis.askAll();
+    if (!this.#analysisReason()) this.table.analysis.review();
     scrollTo(this.table.panel, "nearest");
   }
 

@@ -96,6 +96,7 @@ class StudyPage {
       submit: () => {},
       explain: () => Promise.reject(new Error("Recorded games are read-only.")),
       analyse: (move) => api.analyseStudy(this.id, this.number, move),
+      review: () => api.reviewStudy(this.id, this.number),
       analysisReason: () => null,
       status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
       actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, SHARE))],

@@ -15,7 +15,7 @@ import { describe, numbersOf } from "./render/tilewe-game.js";
 import { Timeline } from "./timeline.js";
 
 /**
- * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `analysisReason()`;
+ * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `review()`, `analysisReason()`;
  * `status()` returns the line above the board; `header(header, result, requests)` fills the header, the result card and the bars
  * above the board; `actions()` returns the buttons below the players; `key(event)` handles further keys.
  */
@@ -29,7 +29,7 @@ export class Table {
     this.services = services;
     this.players = new Players(game);
     this.timeline = new Timeline(game);
-    this.analysis = new AnalysisPanel(this, services.analyse, services.analysisReason);
+    this.analysis = new AnalysisPanel(this, services);
     this.tab = preference.get("tab", "moves");
     this.textBoard = preference.get("text", false);
     this.numbers = preference.get("numbers", false);
