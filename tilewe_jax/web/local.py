@@ -247,7 +247,9 @@ class Local:
         plenty = 1e6
         limits = Limits(message_rate=plenty, message_burst=plenty, analysis_rate=plenty, analysis_burst=plenty)
         analysts = dict.fromkeys(OFFERS, ANALYSIS)
-        self.rooms = Rooms(Memory(rows, save), PlainEngines(), AGENTS, analysts, limits, reviewer=(ANALYSIS, simulations_of(ANALYSIS)))
+        self.rooms = Rooms(
+            Memory(rows, save), PlainEngines(), AGENTS, analysts, limits, reviewer=(ANALYSIS, simulations_of(ANALYSIS))
+        )
         self._analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
         self._reviews = Reviews(self.rooms, self._analyses)
         self._studies = Studies(self.rooms, self._reviews)
