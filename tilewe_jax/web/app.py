@@ -170,7 +170,8 @@ class Server:
     async def catalog(self, request: Request) -> Response:
         """The offered games, and the state of the engines."""
         state = {"engine": self.rooms.engine_state, "version": self.version, "live": self.live is not None}
-        return JSONResponse({"games": self.games, **state})
+        games = [{**game, "levels": await self.rooms.levels(game["id"])} for game in self.games]
+        return JSONResponse({"games": games, **state})
 
     async def create_game(self, request: Request) -> Response:
         """Create a game."""

@@ -23,6 +23,11 @@ class Agent:
     max_seconds: float | None = None
     """Time limit of a search, for agents that support one."""
 
+    @property
+    def view(self) -> dict[str, Any]:
+        """Its description for clients."""
+        return {"agent": self.agent, "title": self.title, "elo": self.elo}
+
 
 def make_game(name: Any, options: Any, *, only_offered: bool = False) -> HostGame:
     """Return the game of a request.
@@ -64,7 +69,7 @@ def catalog(agents: Mapping[str, Sequence[Agent]]) -> list[dict[str, Any]]:
             "options": _options(game.settings, game.options),
             "players": list(game.players),
             "hidden": game.is_hidden,
-            "levels": [{"agent": agent.agent, "title": agent.title, "elo": agent.elo} for agent in agents.get(name, ())],
+            "levels": [agent.view for agent in agents.get(name, ())],
         }
         for name, game in OFFERS.items()
     ]

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import statistics
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -30,6 +31,8 @@ MAX_WAITING = 1024
 """Maximum number of questions that wait for one process."""
 MAX_FAILED_STARTS = 3
 """Number of consecutive failed starts after which questions are refused until a start succeeds."""
+MAX_MEASURED = 1_000
+"""Maximum number of remembered times of compilations."""
 _LAST_LINES = 20
 
 
@@ -71,6 +74,8 @@ class _Pending:
     rows: dict[int, dict[str, Any]] = field(default_factory=dict)
     """The answers so far, by the number of actions of their positions."""
     is_sent: bool = False
+    sent: float = 0.0
+    """Monotonic time at which it was sent."""
     crashes: int = 0
     """Number of crashes of the process while it had this question."""
 
@@ -90,6 +95,8 @@ class _Process:
         """Last line on standard error of a process that ended."""
         self.warm: set[tuple[str, int]] = set()
         """Compiled searches of this process, by the key of their questions and the size of their block."""
+        self.measured: dict[str, tuple[str, float]] = {}
+        """Game and seconds of the last compilation of a search, by the key of its questions. A restart keeps them."""
         self._pending: dict[int, _Pending] = {}
         self._suspects: deque[_Pending] = deque()
         """Questions of a process that crashed. They are asked one at a time, to isolate the one that causes the crash."""
@@ -156,7 +163,7 @@ class _Process:
             if not pending.is_sent:
                 if self._num_sent() == 0:
                     self._last_answer = time.monotonic()
-                pending.is_sent = True
+                pending.is_sent, pending.sent = True, time.monotonic()
                 self._write(pending.question.request(pending.id))
 
     def _num_sent(self) -> int:
@@ -169,7 +176,7 @@ class _Process:
         except (ValueError, TypeError, KeyError):
             log.warning("an engine wrote a line that is not an answer: %.200r", line)
             return
-        self._last_answer = time.monotonic()
+        before, self._last_answer = self._last_answer, time.monotonic()
         if row.get("action") == "query_version":
             self.state, self.reason, self._was_ready = "ready", None, True
             self._on_change()
@@ -181,13 +188,14 @@ class _Process:
         if "error" in row:
             pending.answer.set_exception(EngineError(str(row["error"])))
         else:
-            self._note_search(pending.question, row)
+            # The process searches the positions of one key at a time, so this search started after the answer before.
+            self._note_search(pending.question, row, time.monotonic() - max(pending.sent, before))
             pending.rows[row.get("turn", 0)] = row
             pending.question.follow(len(pending.rows))
             if len(pending.rows) == pending.question.num_answers:
                 pending.answer.set_result([pending.rows[turn] for turn in sorted(pending.rows)])
 
-    def _note_search(self, question: Question, row: dict[str, Any]) -> None:
+    def _note_search(self, question: Question, row: dict[str, Any], seconds: float) -> None:
         """Note that the search of a question is compiled, if the answer shows that it ran.
 
         A forced move and a position in an opening book need no search, so an answer with one candidate or from a book shows
@@ -204,6 +212,10 @@ class _Process:
             return
         search = question.key, block_size(batch)
         if search not in self.warm:
+            if not any(key == question.key for key, _ in self.warm):
+                if len(self.measured) >= MAX_MEASURED:
+                    self.measured.clear()
+                self.measured[question.key] = question.game, seconds
             self.warm.add(search)
             self._on_change()
 
@@ -211,6 +223,32 @@ class _Process:
         """Return whether the search for a question, batched with the equal ones that wait, is compiled."""
         waiting = sum(pending.question.key == question.key for pending in self._pending.values())
         return (question.key, block_size(waiting)) in self.warm
+
+    def estimate(self, question: Question) -> float | None:
+        """Return the estimated seconds until the first answer to a question, or ``None`` if it is unknown.
+
+        This is the time of its compilation, and of the other compilations for which it waits.
+        """
+        needed = {} if self.is_warm(question) else {question.key: question.game}
+        compiled = {key for key, _ in self.warm}
+        needed |= {
+            pending.question.key: pending.question.game
+            for pending in self._pending.values()
+            if pending.is_sent and pending.question.key not in compiled
+        }
+        seconds = [self._compilation(key, game) for key, game in needed.items()]
+        if None in seconds:
+            return None
+        total = sum(each for each in seconds if each is not None)
+        return max(0.0, total - (time.monotonic() - self._last_answer)) if self._num_sent() else total
+
+    def _compilation(self, key: str, game: str) -> float | None:
+        """Estimated seconds of a compilation: as measured before, else the median of the same game, else of all games."""
+        if key in self.measured:
+            return self.measured[key][1]
+        similar = [seconds for other, seconds in self.measured.values() if other == game]
+        known = similar or [seconds for _, seconds in self.measured.values()]
+        return statistics.median(known) if known else None
 
     # ---- Life cycle
 
@@ -362,6 +400,10 @@ class EnginePool:
     def is_warm(self, question: Question) -> bool:
         """Return whether the search for a question is compiled."""
         return self._process_of(question).is_warm(question)
+
+    def estimate(self, question: Question) -> float | None:
+        """Return the estimated seconds until the first answer to a question, or ``None`` if nothing was measured yet."""
+        return self._process_of(question).estimate(question)
 
     def num_waiting_with(self, question: Question) -> int:
         """Return the number of questions that wait for the same process."""

@@ -184,6 +184,9 @@ class PlainEngines:
         """Return true: nothing is compiled."""
         return True
 
+    def estimate(self, question: Question) -> float | None:
+        return 0.0
+
     def num_waiting_with(self, question: Question) -> int:
         return self._num_waiting
 
@@ -279,7 +282,7 @@ class Local:
         rooms, studies, json_kind = self.rooms, self._studies, "application/json"
         match (method, *parts.path.removeprefix("/api/").split("/")):
             case "GET", "catalog":
-                return 200, json_kind, {**local_catalog(), "engine": rooms.engine_state}
+                return 200, json_kind, {**local_catalog(), "engine": rooms.engine_state}  # nothing is compiled
             case "GET", "games":
                 return 200, json_kind, await rooms.listed(ids_of(query))
             case "POST", "games":

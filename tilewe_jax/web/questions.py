@@ -92,6 +92,9 @@ class Engines(Protocol):
     def is_warm(self, question: Question) -> bool:
         """Return whether the search for a question is compiled."""
 
+    def estimate(self, question: Question) -> float | None:
+        """Return the estimated seconds until the first answer to a question, or ``None`` if nothing similar was measured."""
+
     def num_waiting_with(self, question: Question) -> int:
         """Return the number of questions that wait for the same engine."""
 

@@ -35,6 +35,8 @@ SECONDS_UNTIL_VANISHED = 60.0
 """Time without clients after which engines stop and the game leaves memory."""
 PHRASE_RATE, PHRASE_BURST = 1 / 3, 3.0
 """Phrases of a player, per second and at most in a row."""
+_NO_PREPARATION = {"warm": None, "seconds": None}
+"""Readiness of the engine while no engine moves."""
 RETRY_SECONDS = 5.0
 """Delay before an unavailable engine or store is tried again."""
 
@@ -192,6 +194,10 @@ class Room:
         if self._warming and not self._connected_seats():
             self._warming.cancel()
             self._warming = None
+        if self._thinking and not self.connections and not self._is_warm():
+            # Nothing is compiled for people who have left. After a short absence a compiled search continues, see ``rest``.
+            self._thinking.cancel()
+            self._thinking = None
         if self._connected_seats() != was_connected:
             self.notify()
 
@@ -311,6 +317,11 @@ class Room:
             except EngineError as error:
                 log.warning("warming up %s: %s", agent, error)
 
+    def _is_warm(self) -> bool:
+        """Whether the search of the engine to move is compiled."""
+        engines, seat = self._rooms.engines, self.session.engine_to_move
+        return bool(engines and seat and engines.is_warm(self._rooms.question(self.session, 0, seat.agent or "")))
+
     @property
     def _address(self) -> str:
         """Address to which the work of the engine is counted: of a connected player, otherwise of a spectator."""
@@ -398,7 +409,8 @@ class Room:
         if session.clock is not None:
             remaining = [round(seconds, 3) for seconds in session.seconds_left() or ()]
             clock = {"remaining": remaining, "running": session.mover if session.clock_runs() else None}
-        is_warm = thinking and engines and engines.is_warm(self._rooms.question(session, 0, thinking.agent or ""))
+        agent = thinking.agent if thinking else None
+        preparation = self._rooms.readiness(session, agent) if agent else _NO_PREPARATION
         number = len(session.moves)
         state = {
             "type": "state",
@@ -418,7 +430,7 @@ class Room:
             "redo": bool(session.undone) and seat is not None and not over and not session.other_people(seat),
             "over": over,
             "thinking": thinking is not None and engines is not None,
-            "engine": {**self._rooms.engine_state, "warm": bool(is_warm) if thinking else None},
+            "engine": {**self._rooms.engine_state, **preparation},
         }
         if session.rounds:
             state["rounds"] = session.rounds

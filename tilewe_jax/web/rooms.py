@@ -73,6 +73,8 @@ class Rooms:
         self.observer = observer or Observer()
         self.agents, self._analysis_agents = agents, analysis_agents
         self._rooms: dict[str, Room] = {}
+        self._usual: dict[str, Session] = {}
+        """A game with the usual options, by name."""
         self._loading: dict[str, asyncio.Task[Room | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._analyses = asyncio.Semaphore(CONCURRENT_ANALYSES)
@@ -322,6 +324,24 @@ class Rooms:
             return new_id
 
     # ---- Questions to engines
+
+    def readiness(self, session: Session, agent: str) -> Json:
+        """Return whether the search of an agent is compiled (``warm``), and otherwise the estimated ``seconds`` or ``None``."""
+        if not self.engines:
+            return {"warm": False, "seconds": None}
+        question = self.question(session, 0, agent)
+        if self.engines.is_warm(question):
+            return {"warm": True, "seconds": 0.0}
+        seconds = self.engines.estimate(question) if self.engines.state == "ready" else None
+        return {"warm": False, "seconds": None if seconds is None else round(seconds, 1)}
+
+    async def levels(self, game: str) -> list[Json]:
+        """Return the offered agents of a game, with their readiness for its usual options."""
+        if game not in self._usual:
+            host = await asyncio.to_thread(make_game, game, {})
+            self._usual[game] = started(Setup(host, await asyncio.to_thread(new_deal, host), None, True, True), ())
+        offered = self.agents.get(game, ())
+        return [{**agent.view, **self.readiness(self._usual[game], agent.agent)} for agent in offered]
 
     def analysis_agent(self, game: str) -> str:
         """Return the default agent for analyses of a game."""

@@ -29,6 +29,8 @@ class _Share:
     """Whether the engine may compile their search."""
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when ``compiling`` becomes ``None``."""
+    warming: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while one search of the address waits to be compiled ahead."""
     users: int = 0
 
 
@@ -75,7 +77,8 @@ class Turns:
         """Compile the search of a question once no game waits for the engine. Raises ``EngineError``."""
         if self.is_warm(question):
             return
-        async with self._warming:  # one search at a time, over all games
+        # One search at a time over all games. Of each address one search waits for its turn, so that addresses alternate.
+        async with self._share(address) as share, share.warming, self._warming:
             while self._engines.state != "ready" or self._engines.num_waiting_with(question):
                 await asyncio.sleep(_POLL_SECONDS)
             if not self.is_warm(question) and self._compilations.take(address):

@@ -126,7 +126,7 @@ def test_a_search_is_warm_after_its_first_answer() -> None:
 
     def is_warm(candidates: int, simulations: int = 16, batch: int = 1, is_book: bool = False) -> bool:
         row = {"batch": batch, "num_simulations": simulations, "candidates": [{}] * candidates, "is_book": is_book}
-        pool._process_of(question)._note_search(question, row)
+        pool._process_of(question)._note_search(question, row, 1.0)
         return pool.is_warm(question)
 
     assert not is_warm(1)
@@ -135,6 +135,65 @@ def test_a_search_is_warm_after_its_first_answer() -> None:
     assert not is_warm(5, is_book=True)
     assert is_warm(5)
     assert not pool.is_warm(replace(question, agent="level:2"))
+
+
+def test_estimates_are_the_times_of_compilations() -> None:
+    """First of the same search, then of the same game, then of all games; with the compilations that come before."""
+    pool = EnginePool(["none"])
+    row = {"batch": 1, "num_simulations": 16, "candidates": [{}] * 5}
+    duo, other, santorini = (
+        Question(game, {}, None, [], agent) for game, agent in (("duo", "a"), ("duo", "b"), ("santorini", "a"))
+    )
+    process = pool._process_of(duo)
+    assert pool.estimate(duo) is None
+    process._note_search(duo, row, 40.0)
+    assert [pool.estimate(each) for each in (duo, other, santorini)] == [0, 40, 40]
+    process._note_search(santorini, row, 10.0)
+    assert [pool.estimate(each) for each in (duo, other, santorini)] == [0, 40, 0]
+    process.warm.clear()  # the process has restarted
+    assert [pool.estimate(each) for each in (duo, other, santorini)] == [40, 40, 10]
+    process._note_search(duo, row, 6.0)  # this time from the cache on the disk
+    process._note_search(duo, {**row, "batch": 4}, 99.0)  # another size of the block is not the first answer
+    process.warm.clear()
+
+    async def ask() -> None:
+        process.state = "ready"
+        first = asyncio.create_task(pool.ask(santorini))
+        await settle()
+        assert [round(pool.estimate(each) or 0) for each in (duo, santorini)] == [16, 10]
+        process._last_answer -= 7  # seconds that have passed
+        assert [round(pool.estimate(each) or 0) for each in (duo, santorini)] == [9, 3]
+        process._last_answer -= 70
+        assert [pool.estimate(each) for each in (duo, santorini)] == [0, 0]
+        first.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await first
+        assert [round(pool.estimate(each) or 0) for each in (duo, santorini)] == [6, 10]
+
+    asyncio.run(ask())
+
+
+def test_levels_are_shown_as_ready_after_their_first_search(tmp_path: Path) -> None:
+    with serving(tmp_path / "games", engine()) as client:
+
+        def levels(game: str) -> list[tuple[bool, float | None]]:
+            (found,) = [each for each in client.get("/api/catalog").json()["games"] if each["id"] == game]
+            return [(level["warm"], level["seconds"]) for level in found["levels"]]
+
+        assert levels("santorini") == [(False, None)] * 2
+        soon(lambda: client.get("/api/catalog").json()["engine"]["state"] == "ready")
+        created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
+        with joined(client, created, 0) as (player,):
+            soon(lambda: levels("santorini")[0] == (True, 0))
+            ((is_warm, seconds),) = levels("santorini")[1:]
+            assert not is_warm
+            assert seconds is not None
+            assert 0 <= seconds < 30
+            player.move_at_random(random.Random(0))
+            state = player.wait(lambda state: state["thinking"] or state["move"] == 2)
+            assert state["move"] == 2 or (state["engine"]["warm"], state["engine"]["seconds"]) == (True, 0)
+    with serving(tmp_path / "games", agents={}) as client:
+        assert levels("santorini") == []
 
 
 def test_engines_play_while_somebody_watches(tmp_path: Path) -> None:
@@ -187,6 +246,19 @@ def test_unneeded_questions_are_withdrawn(tmp_path: Path) -> None:
                 player.send({"type": "analyze", "ref": number})
             soon(lambda: engines.num_waiting == 3)
         soon(lambda: engines.num_waiting == 0)
+
+
+def test_nothing_is_compiled_for_people_who_have_left(tmp_path: Path) -> None:
+    """A search that is not compiled is withdrawn when the last client leaves, and asked again when one returns."""
+    with serving(tmp_path / "games", engine("stuck")) as client:
+        engines = client.app.state.server.engines  # type: ignore[attr-defined]
+        created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
+        for _ in range(2):
+            with joined(client, created, 0) as (player,):
+                if player.state["move"] == 0:
+                    player.move_at_random(random.Random(0))
+                soon(lambda: engines.num_waiting == 1)
+            soon(lambda: engines.num_waiting == 0)
 
 
 def test_live_games(tmp_path: Path) -> None:
@@ -339,6 +411,28 @@ def test_warming_up_waits_for_games(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(engines.asked) == 3  # the others exceed the rate of their address
 
     with_turns(test, compilation_rate=1e-9, compilation_burst=2)
+
+
+def test_addresses_alternate_in_warming_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many games of one address do not delay the searches of another address."""
+    monkeypatch.setattr(turns, "_POLL_SECONDS", 0.001)
+
+    async def test(engines: Engines, shared: Turns) -> None:
+        warming = [asyncio.create_task(shared.warm_up(question(game), "1")) for game in "abcdef"]
+        await settle()
+        warming.append(asyncio.create_task(shared.warm_up(question("x"), "2")))
+        dropped = asyncio.create_task(shared.warm_up(question("y"), "2"))
+        await settle()
+        dropped.cancel()  # its people have left
+        while not all(task.done() for task in warming):
+            for game in engines.games:
+                engines.answer(game)
+            await asyncio.sleep(0.001)
+        order = [game for game, _ in engines.asked]
+        assert sorted(order) == [*"abcdefx"]
+        assert order.index("x") <= 1
+
+    with_turns(test)
 
 
 def test_only_games_with_players_warm_up(tmp_path: Path) -> None:

@@ -119,7 +119,9 @@ class Lobby {
     render(this.badge, icon("engine"), text, className && [h("i", {}), h("i", {}), h("i", {})]);
     if (state !== "starting" || this.ended) return;
     this.engineTimer = setTimeout(async () => {
-      this.catalogue.engine = (await catalog(true).catch(() => this.catalogue)).engine;
+      const fresh = await catalog(true).catch(() => this.catalogue);
+      this.catalogue.engine = fresh.engine;
+      this.setup.refresh(fresh);
       this.#engine();
     }, 2000);
   }

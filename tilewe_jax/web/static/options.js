@@ -42,3 +42,9 @@ export function optionsInWords(options) {
     .filter(Boolean)
     .join(", ");
 }
+
+/** When an engine moves whose search is not compiled yet: "first move in about 40 s". */
+export function firstMove(seconds) {
+  if (seconds === null || seconds === undefined) return "the first move may take a minute or more";
+  return seconds < 100 ? `first move in about ${Math.max(5, Math.ceil(seconds / 5) * 5)} s` : `first move in about ${Math.ceil(seconds / 60)} min`;
+}

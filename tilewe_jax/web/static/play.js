@@ -10,6 +10,7 @@ import { icon } from "./icons.js";
 import { Game, isUnnamed } from "./model.js";
 import { scrollTo } from "./motion.js";
 import { shortMove, spokenMove } from "./moves.js";
+import { firstMove } from "./options.js";
 import { phraseMenu, PHRASES } from "./phrases.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
@@ -357,7 +358,7 @@ class PlayPage {
     if (game.yourTurn) return [h("strong.your-turn", {}, game.shared ? `${game.nameOf(player)} to move${color}` : `Your turn${color}`)];
     const seat = game.seats[player];
     if (seat?.kind === "engine") {
-      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up. ${game.nameOf(player)} will move in a moment`, h("i", {}), h("i", {}), h("i", {}))];
+      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up: ${firstMove(game.engine.seconds)}`, h("i", {}), h("i", {}), h("i", {}))];
       return [h("span.thinking", {}, `${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
     }
     if (seat?.kind === "open") return [h("span", {}, "Waiting for a player to take the open seat")];

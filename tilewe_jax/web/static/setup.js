@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { LOCAL } from "./backend.js";
 import { h, plural, render } from "./dom.js";
 import { icon } from "./icons.js";
-import { applies, optionLabel, valueLabel } from "./options.js";
+import { applies, firstMove, optionLabel, valueLabel } from "./options.js";
 import { about } from "./rules.js";
 import { seatColor } from "./render/tilewe-game.js";
 import { attempt } from "./speech.js";
@@ -104,11 +104,30 @@ export class Setup {
         "div.level-row",
         { role: "radiogroup", ariaLabel: "Level of the engine", onkeydown: (event) => this.#levelKey(event) },
         levels.map(({ title }, index) =>
-          h("button", { type: "button", role: "radio", ariaChecked: String(index === this.level), ariaLabel: `Level ${index + 1}: ${title}`, title, tabIndex: index === this.level ? 0 : -1, dataset: { focus: `level-${index}` }, onclick: () => this.#setLevel(index) }, String(index + 1)),
+          h("button", { type: "button", role: "radio", className: this.#isReady(index) ? "ready" : "", ariaChecked: String(index === this.level), ariaLabel: `Level ${index + 1}: ${title}${this.#isReady(index) ? ", ready" : ""}`, title, tabIndex: index === this.level ? 0 : -1, dataset: { focus: `level-${index}` }, onclick: () => this.#setLevel(index) }, String(index + 1)),
         ),
       ),
-      h("p.level-name", {}, shown.title, shown.elo !== null && shown.elo !== undefined && h("span.muted", {}, ` · rating ${shown.elo}`)),
+      h("p.level-name", {}, shown.title, shown.elo !== null && shown.elo !== undefined && h("span.muted", {}, ` · rating ${shown.elo}`), h("span.muted", {}, this.#preparation(shown))),
     );
+  }
+
+  /** Whether the search of a level is compiled, for the usual options of the game. */
+  #isReady(level) {
+    return this.game.levels[level].warm === true && !Object.keys(this.options).length;
+  }
+
+  /** When a level can move for the first time, as far as the server knows. */
+  #preparation({ warm, seconds }) {
+    if (LOCAL || warm === undefined) return "";
+    if (Object.keys(this.options).length) return " · the first move may take longer";
+    return warm ? " · ready" : ` · ${firstMove(seconds)}`;
+  }
+
+  /** Take over which levels are ready. */
+  refresh({ games }) {
+    for (const game of this.catalogue.games) game.levels = games.find(({ id }) => id === game.id)?.levels ?? game.levels;
+    const before = this.element.contains(document.activeElement) && document.activeElement.dataset.focus;
+    if (!before) this.update(); // never under the user's hands
   }
 
   #setLevel(level) {
