@@ -15,7 +15,7 @@ from tilewe_jax.web.session import RefusedError, Session
 Json = dict[str, Any]
 
 PHRASES = ("hello", "luck", "good", "oops", "wait", "thanks", "bye", "again")
-"""The phrases that players can say, in place of a chat; the page has their texts."""
+"""The phrases that players can say instead of a chat; the page has their texts."""
 MAX_MOVES = 1 << 20
 _MAX_REF = 100
 _MAX_TASKS = 300

@@ -89,7 +89,7 @@ def test_two_people_at_one_screen_prepare_pieces(open_page: Any) -> None:
 
     press(1, 1)
     press(1, 13)
-    assert page.page.locator(".tilewe-ghost").count() == 0, "the player who waits does not move the cursor"
+    assert page.page.locator(".board .tilewe-ghost").count() == 0, "the player who waits does not move the cursor"
     press(0, 3)
     assert page.page.locator('.tray.preparing [aria-checked="true"]').get_attribute("data-piece") == "L5"
     move_by_keyboard(page, random.Random(1))
@@ -191,3 +191,51 @@ def test_the_rating_makes_the_results_most_likely(open_page: Any) -> None:
     assert 60 < rating["many"]["error"] < 80
     assert abs(rating["one"]["rating"] - 691) < 2  # as 1.5 points of 2
     assert rating["one"]["error"] > 400
+
+
+def test_a_first_game_explains_itself(open_page: Any) -> None:
+    """The board marks the start cells, then the cells along edges; the rules have pictures. The next game is without marks."""
+    page = open_page().start("duo", size=9)
+    shown = page.page
+    shown.wait_for_selector(".rules figure")
+    assert shown.locator(".rules figcaption").count() == 4
+    assert shown.locator(".lesson text").all_text_contents() == ["Start"] * len(page.state["view"]["start_cells"])
+    for number in range(3):
+        assert page.wait_for_turn()
+        move_by_keyboard(page, random.Random(number))
+        page.wait_for_turn()
+        shown.keyboard.press("Escape")
+        crosses = shown.locator(".lesson path")
+        if number < 2:
+            shown.wait_for_function("() => document.querySelector('.lesson path')?.getAttribute('d')")
+            cells, size = page.state["view"]["cells"], page.state["view"]["size"]
+            own = [index for index, cell in enumerate(cells) if cell == "0"]
+            beside = {index + step for index in own for step in (-size, size)}
+            beside |= {index + step for index in own for step in (-1, 1) if (index + step) // size == index // size}
+            closed = [index for index in beside if 0 <= index < size * size and cells[index] == "."]
+            assert crosses.get_attribute("d").count("M") == 2 * len(closed)
+        else:
+            shown.wait_for_function("() => !document.querySelector('.lesson')")
+    page.start("duo", size=9)
+    shown.wait_for_selector(".your-turn")
+    assert shown.locator(".lesson").count() == 0
+
+
+def test_pictures_of_the_rules_follow_the_rules(open_page: Any) -> None:
+    """In each picture of Triominos, a good tile agrees with its neighbours, and a bad one does not."""
+    page = open_page().open()
+    pictures = page.page.evaluate(
+        """async () => {
+          const { PICTURES } = await import("/static/lessons.js");
+          return PICTURES.triominos.map(([view, { ghost }]) => [view.tiles, ghost]);
+        }"""
+    )
+    for tiles, ghost in pictures:
+        numbers: dict[tuple[float, ...], int] = {}
+        for tile in tiles:
+            for point, number in zip(tile["points"], tile["numbers"], strict=True):
+                assert numbers.setdefault(tuple(point), number) == number
+        fits = all(
+            numbers.get(tuple(point), number) == number for point, number in zip(ghost["points"], ghost["numbers"], strict=True)
+        )
+        assert fits == ghost["legal"]

@@ -1,4 +1,4 @@
-// The phrases that players can say, in place of a chat; the server has the same list.
+// The phrases that players can say instead of a chat; the server has the same list.
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";

@@ -11,8 +11,11 @@ import { Players } from "./players.js";
 import { about } from "./rules.js";
 import { say } from "./speech.js";
 import { preference } from "./storage.js";
+import { picturesOf } from "./lessons.js";
 import { describe, numbersOf } from "./render/tilewe-game.js";
 import { Timeline } from "./timeline.js";
+
+const LESSONS = 3; // moves
 
 /**
  * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `review()`, `analysisReason()`;
@@ -70,6 +73,11 @@ export class Table {
     this.players.end();
   }
 
+  /** Whether the board explains itself: during the first moves of a player's first game. */
+  get lessons() {
+    return this.isFirstGame && this.game.moves.filter(({ player }) => player === this.game.you).length < LESSONS;
+  }
+
   // ---- For the board
 
   submit(action) {
@@ -110,6 +118,7 @@ export class Table {
     if (!this.board) {
       // In a player's first game, the rules are shown until the first move.
       this.teaching = game.you !== null && !preference.get(`played.${game.game}`, false);
+      this.isFirstGame = this.teaching;
       if (this.teaching) this.tab = "rules";
       this.board = boardFor(this);
       this.element.classList.add(`kind-${game.kind}`);
@@ -269,5 +278,5 @@ function roundsTable(game) {
 function rulesOf(game) {
   const { title, rules } = about(game.game);
   const target = game.view?.target;
-  return h("div.rules", {}, h("h3", {}, title), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, `The game ends after the round in which a player reaches ${target} points.`)));
+  return h("div.rules", {}, h("h3", {}, title), picturesOf(game.kind), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, `The game ends after the round in which a player reaches ${target} points.`)));
 }

@@ -2,6 +2,7 @@
 
 import { debounce, h, plural, render } from "../dom.js";
 import { icon } from "../icons.js";
+import { markBoard } from "../lessons.js";
 import { colorSwatch } from "../seats.js";
 import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
@@ -125,7 +126,7 @@ export class PolyominoBoard extends BoardArea {
   decoration() {
     const ghost = this.ghost;
     const marks = {};
-    if (this.table.corners && this.game.yourTurn && this.game.live) marks.legal = this.#openCorners;
+    if ((this.table.corners || this.table.lessons) && this.game.yourTurn && this.game.live) marks.legal = this.#cellsFor().open;
     this.element.classList.toggle("planning", ghost?.legal === null);
     if (ghost) marks.ghost = { cells: ghost.cells, color: String(this.color.index), legal: ghost.legal };
     return marks;
@@ -145,20 +146,33 @@ export class PolyominoBoard extends BoardArea {
     });
   }
 
-  /** Free cells that touch own pieces only diagonally, and start cells: a piece must cover one of them. */
-  get #openCorners() {
+  draw() {
+    super.draw();
+    if (!this.svg || !this.table.lessons || !this.active) return;
+    const { size, start_cells: starts } = this.game.view;
+    markBoard(this.svg, size, starts, this.#cellsFor().closed);
+  }
+
+  /**
+   * Cells for the colour to move: `open` are free cells that touch its pieces only diagonally, and start cells, one of which a piece
+   * must cover; `closed` are free cells that touch its pieces along an edge.
+   */
+  #cellsFor() {
     const { size, cells, current_color: color, start_cells: starts } = this.game.view;
     const at = (x, y) => (x >= 0 && y >= 0 && x < size && y < size ? cells[y * size + x] : undefined);
     const own = String(color);
     const open = [...starts];
+    const closed = [];
     for (let y = 0; y < size; y++) {
       for (let x = 0; x < size; x++) {
         const beside = [at(x + 1, y), at(x - 1, y), at(x, y + 1), at(x, y - 1)];
         const diagonal = [at(x + 1, y + 1), at(x + 1, y - 1), at(x - 1, y + 1), at(x - 1, y - 1)];
-        if (at(x, y) === "." && diagonal.includes(own) && !beside.includes(own)) open.push([x, y]);
+        if (at(x, y) !== ".") continue;
+        if (beside.includes(own)) closed.push([x, y]);
+        else if (diagonal.includes(own)) open.push([x, y]);
       }
     }
-    return open;
+    return { open, closed };
   }
 
   /** Request the explanation of an illegal ghost. */
@@ -201,6 +215,10 @@ export class PolyominoBoard extends BoardArea {
     if (!ghost) {
       if (!this.orientation) return null;
       if (!this.#fitting?.has(this.orientation.piece)) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
+      if (this.table.lessons) {
+        const isFirst = !this.game.view.cells.includes(String(this.game.view.current_color));
+        return { text: isFirst ? "Cover a cell marked Start with your first piece." : "Cover a dot. Crosses mark the cells along your edges, which are closed.", kind: "info" };
+      }
       return { text: COARSE ? "Tap the board to position the piece, then press Place." : "Click on the board to place the piece, or press L to find a place for it.", kind: "info" };
     }
     if (ghost.legal) return { text: `${this.orientation.piece} fits here.`, kind: "good" };
