@@ -70,7 +70,8 @@ def test_a_dragged_piece_lies_above_the_finger(open_page: Any) -> None:
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]})
 
     def lowest() -> float:
-        bottom: float = page.page.evaluate("() => document.querySelector('.board .tilewe-ghost')?.getBoundingClientRect().bottom ?? 0")
+        ghost = "document.querySelector('.board .tilewe-ghost')"
+        bottom: float = page.page.evaluate(f"() => {ghost}?.getBoundingClientRect().bottom ?? 0")
         return bottom
 
     page.wait_for_turn()
