@@ -31,6 +31,7 @@ class Lobby {
     this.form = h("div.form-place", {});
     this.own = h("div.lists.own", {});
     this.results = h("div", {});
+    this.finished = new Map(); // finished own games by id
     this.lists = h("div.lists", {});
     render(
       container,
@@ -129,11 +130,15 @@ class Lobby {
   // ---- Lists of games
 
   async #refresh() {
-    // Own games are requested by their ids, because the public list omits private and older games.
+    // Own games are requested by their ids, because the public list omits private and older games; finished ones do not change.
     const ids = ownGames().filter((id) => tokenOf(id));
-    const [games, own] = await Promise.all([api.games(), ids.length ? api.gamesOf(ids) : []]).catch(() => []);
+    const open = ids.filter((id) => !this.finished.has(id));
+    const [games, news] = await Promise.all([api.games(), open.length ? api.gamesOf(open) : []]).catch(() => []);
     if (this.ended) return;
-    if (games) this.#drawLists(games, own);
+    if (games) {
+      for (const game of news) if (game.over) this.finished.set(game.id, game);
+      this.#drawLists(games, ids.map((id) => this.finished.get(id) ?? news.find((game) => game.id === id)).filter(Boolean));
+    }
     this.timer = setTimeout(() => this.#refresh(), REFRESH);
   }
 
