@@ -10,7 +10,7 @@ import pytest
 
 from tests.tilewe_jax.web.page import Json, Page, Server
 
-SIZES = [(320, 640), (375, 740), (812, 375), (1280, 860)]
+SIZES = [(320, 640), (375, 740), (568, 320), (667, 375), (812, 375), (1280, 860)]
 LONG = "Wilhelmina Featherstonehaugh-Smythe"
 GAMES: list[tuple[str, Json, int]] = [
     ("classic", {}, 4),
@@ -108,7 +108,7 @@ def created(server: Server, game: str, options: Json, players: int) -> str:
     return path
 
 
-@pytest.mark.parametrize("page", [SIZES[0], SIZES[-1], pytest.param(SIZES[2], marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize("page", [SIZES[0], SIZES[-1], pytest.param(SIZES[4], marks=pytest.mark.slow)], indirect=True)
 def test_pages_and_dialogs(page: Page, server: Server) -> None:
     path = created(server, "triominos", {"players": 6, "game": "target"}, 6)
     page.open(path).page.wait_for_selector(".board svg")

@@ -158,6 +158,7 @@ class PlayPage {
   #status(name, text = "") {
     const wasLost = this.game.lostAt !== null;
     this.link = { name, text };
+    if (name === "refused") this.curtain?.close();
     if (name === "waiting") this.game.lost();
     if (name === "open" && this.invited) {
       this.invited = false;
