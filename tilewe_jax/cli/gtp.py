@@ -92,7 +92,7 @@ class Convert(Imports):
     number: int | None = None
     """Convert only this game of the file, from 1."""
     variations: bool = False
-    """Read each variation of a .blksgf file as a game, instead of the main lines alone."""
+    """Read each variation of a .blksgf file as a game. By default variations and comments stay with their game."""
 
     def run(self) -> None:
         from tilewe_jax import records
@@ -106,7 +106,7 @@ class Convert(Imports):
         if to_sgf == from_sgf and not (to_sgf and is_part):
             both = f"both files are {'.blksgf' if to_sgf else 'records'}"
             raise UsageError(f"{both}; one of the two files must end with .blksgf, and the other one must not")
-        content = recorded.read(self.source, self.variations)
+        content = recorded.read(self.source, self.variations, keep=not self.variations)
         game, games = content.of_one_kind(self.source)
         if self.number is not None:
             games = [chosen_game(games, self.number, self.source)]

@@ -1,8 +1,8 @@
 """Pentobi's game files (``.blksgf``), a dialect of the Smart Game Format (SGF): https://www.red-bean.com/sgf/.
 
 A file is a collection of trees of nodes, ``(;GM[Blokus Duo];B[e10,f10,f9];W[...])``. A line is a path from the root of a tree
-to a leaf; the first line is the main line. The reader accepts games from the initial position: the main line of each tree, or
-with ``variations`` every line as a game. ``Unread`` counts the ignored content. The writer writes games without variations.
+to a leaf; the first line is the main line. The reader accepts games from the initial position: the main line of each tree, with
+``keep`` its comments and variations, or with ``variations`` every line as a game. ``Unread`` counts the ignored content.
 """
 
 import re
@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tilewe_jax.formats.blokus import PASS, BlokusGame, blokus_game, game_of_name
 from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostGame, IllegalActionError, shared_win
 from tilewe_jax.records import FILE_LIMIT, Record, RecordError
 from tilewe_jax.utils.files import read_input, replacing
+from tilewe_jax.variations import FIELDS, MAX_COMMENT, MAX_DEPTH, checked
 
 SUFFIXES = (".blksgf", ".sgf")
 """File name extensions, lower-case."""
@@ -78,26 +80,29 @@ class SgfGame:
     """Final scores by seat; empty for an unfinished game."""
     unread: Unread = Unread()
     """The ignored content of the tree, only in the first game of a tree."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Comments and variations, see ``tilewe_jax.variations``; empty unless they are kept."""
 
     def record(self) -> Record:
         """Convert the game to a record, without a result if it is unfinished."""
         returns = shared_win(self.scores) if self.scores else ()
-        return Record(None, self.actions, self.scores, returns, self.players)
+        return Record(None, self.actions, self.scores, returns, self.players, self.extra)
 
 
-def parse(text: str, variations: bool = False) -> list[SgfGame]:
+def parse(text: str, variations: bool = False, keep: bool = False) -> list[SgfGame]:
     """Parse the games of a text.
 
     Args:
       text: the content of a file.
       variations: whether to return every line of a tree as a game, not only the main line.
+      keep: whether to keep the comments and variations of a tree with its main line.
 
     Raises ``ValueError``, which names the game and the error.
     """
     games: list[SgfGame] = []
     for number, root in enumerate(trees(text), 1):
         try:
-            games += _games(root, variations)
+            games += [_kept(root)] if keep else _games(root, variations)
         except ValueError as error:
             raise ValueError(f"game {number}: {error}") from None
     return games
@@ -164,31 +169,72 @@ def _tokens(text: str) -> Iterator[tuple[int, re.Match[str]]]:
         offset = token.end()
 
 
-def render(game: BlokusGame, actions: Sequence[int], players: Sequence[str] = ()) -> str:
-    """Format a game, finished or not, as a tree. Raises ``ValueError`` for an illegal action or other options than default."""
+def render(
+    game: BlokusGame, actions: Sequence[int], players: Sequence[str] = (), extra: Mapping[str, Any] | None = None
+) -> str:
+    """Format a game, finished or not, as a tree.
+
+    Args:
+      game: the game.
+      actions: its actions.
+      players: names of the players by seat.
+      extra: comments and variations, see ``tilewe_jax.variations``.
+
+    Raises ``ValueError`` for an illegal action, other options than default, or invalid comments or variations.
+    """
     if game.config != game_of_name(game.name).config:
         raise ValueError(f"options of {game.host.id} must be default in .blksgf files, got {game.host.options}")
     root = f";GM[{game.name}]CA[UTF-8]"
     for player, name in zip(game.players, players, strict=bool(players)):
         root += f"P{player.upper()}[{_escaped(name)}]"
-    lines = [root]
-    position = game.start()
-    for number, action in enumerate(actions, 1):
+    if comment := (extra or {}).get("comments", {}).get("0"):
+        root += f"C[{_escaped(comment)}]"
+    tree = checked(game.host, None, actions, extra) if extra else {"comments": {}, "variations": []}
+    return f"({chr(10).join([root, *_nodes(game, game.start(), 0, actions, tree)])})\n"
+
+
+def _nodes(
+    game: BlokusGame, position: PolyominoPosition, move: int, actions: Sequence[int], line: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the nodes of a line from ``position`` on, after ``move`` moves, with its comments and variations."""
+    number, variations = move, line["variations"]
+    for index, action in enumerate(actions):
         if position.is_terminal:
-            raise ValueError(f"move {number}, action {action}, comes after the end of the game")
+            raise ValueError(f"move {number + 1}, action {action}, comes after the end of the game")
+        if branches := [each for each in variations if each["move"] == number]:
+            rest = {"comments": line["comments"], "variations": [each for each in variations if each["move"] > number]}
+            yield from _branches(game, position, number, actions[index:], rest, branches)
+            return
         color = game.colors[position.current_color][0].upper()
         position = position.after(action)
-        lines.append(f";{color}[{game.move_text(action)}]")
-    return f"({chr(10).join(lines)})\n"
+        number += 1
+        comment = line["comments"].get(str(number))
+        yield f";{color}[{game.move_text(action)}]" + (f"C[{_escaped(comment)}]" if comment else "")
+    if branches := [each for each in variations if each["move"] == number]:
+        yield from _branches(game, position, number, (), {"comments": {}, "variations": []}, branches)
 
 
-def read(path: str | Path, variations: bool = False) -> list[SgfGame]:
+def _branches(
+    game: BlokusGame,
+    position: PolyominoPosition,
+    move: int,
+    actions: Sequence[int],
+    rest: Mapping[str, Any],
+    branches: Sequence[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Yield the rest of a line and the variations at its first position. At its end, an empty node is its rest."""
+    yield "(" + ("\n".join(_nodes(game, position, move, actions, rest)) or ";") + ")"
+    for branch in branches:
+        yield "(" + ("\n".join(_nodes(game, position, move, branch["actions"], branch)) or ";") + ")"
+
+
+def read(path: str | Path, variations: bool = False, keep: bool = False) -> list[SgfGame]:
     """Read the games of a file, see ``parse``.
 
     Raises ``OSError`` if the file cannot be read, ``RecordError`` for invalid content.
     """
     try:
-        return parse(read_input(path, FILE_LIMIT).decode("utf-8-sig"), variations)
+        return parse(read_input(path, FILE_LIMIT).decode("utf-8-sig"), variations, keep)
     except UnicodeDecodeError:
         raise RecordError(f"{path} is not a file of games: not UTF-8 text") from None
     except ValueError as error:
@@ -207,7 +253,8 @@ def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -
     with replacing(path) as file:
         for number, record in enumerate(records, 1):
             try:
-                file.write(text := render(names, record.actions, record.players))
+                kept = {name: record.extra[name] for name in FIELDS if name in record.extra}
+                file.write(text := render(names, record.actions, record.players, kept))
                 scores = parse(text)[0].scores
                 if record.scores != scores:
                     end = f"ends with the scores {list(scores)}" if scores else "is not over"
@@ -224,8 +271,8 @@ class _Line:
     actions: tuple[int, ...] = ()
 
 
-def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
-    """The games of a tree. Raises ``ValueError``."""
+def _root_values(root: SgfNode | None) -> tuple[SgfNode, BlokusGame, tuple[str, ...]]:
+    """The root of a tree, its game and the names of its players. Raises ``ValueError`` without a game."""
     properties = root.properties if root else []
     names = ["".join(values) for name, values in properties if name == "GM"]
     if root is None or not names:
@@ -233,7 +280,45 @@ def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
     game = game_of_name(names[0])
     values_of = {name: "".join(values) for name, values in reversed(properties)}  # the first of several values wins
     given = [values_of.get(f"P{player.upper()}", "") for player in game.players]
-    players = tuple(given) if any(given) else ()
+    return root, game, tuple(given) if any(given) else ()
+
+
+def _kept(root: SgfNode | None) -> SgfGame:
+    """The main line of a tree with its comments and variations. Raises ``ValueError``."""
+    root, game, players = _root_values(root)
+    line, extra = _collected(game, _Line(game.start()), root, 0)
+    unread = _unread(game, root, True)
+    properties = {name: count for name, count in unread.properties.items() if name != "C"}
+    scores = line.position.scores() if line.position.is_terminal else ()
+    kept = {name: each for name, each in extra.items() if each}
+    return SgfGame(game, line.actions, players, scores, Unread(0, properties), kept)
+
+
+def _collected(game: BlokusGame, line: _Line, node: SgfNode, depth: int) -> tuple[_Line, dict[str, Any]]:
+    """Follow the first children from a node to a leaf; return the line with its comments and variations."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"variations must be nested at most {MAX_DEPTH} deep")
+    comments: dict[str, str] = {}
+    variations: list[dict[str, Any]] = []
+    while True:
+        line = _after(game, line, node)
+        number = len(line.actions)
+        if text := "\n".join("".join(values) for name, values in node.properties if name == "C")[:MAX_COMMENT]:
+            comments[str(number)] = "\n".join(filter(None, [comments.get(str(number)), text]))
+        for child in node.children[1:]:
+            branch, extra = _collected(game, line, child, depth + 1)
+            if early := extra["comments"].pop(str(number), None):  # of a node without a move
+                comments[str(number)] = "\n".join(filter(None, [comments.get(str(number)), early]))
+            if len(branch.actions) > number:
+                variations.append({"move": number, "actions": list(branch.actions[number:]), **extra})
+        if not node.children:
+            return line, {"comments": comments, "variations": variations}
+        node = node.children[0]
+
+
+def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
+    """The games of a tree. Raises ``ValueError``."""
+    root, game, players = _root_values(root)
     games: list[SgfGame] = []
     waiting = [(root, _Line(game.start()))]
     while waiting:

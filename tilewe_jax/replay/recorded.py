@@ -15,6 +15,7 @@ from tilewe_jax.host import HostGame
 from tilewe_jax.records import Record, RecordError
 from tilewe_jax.replay.frames import replay
 from tilewe_jax.utils.files import open_input, parse_json
+from tilewe_jax.variations import FIELDS
 
 if TYPE_CHECKING:
     from tilewe_jax.game import Game
@@ -91,23 +92,24 @@ def has_sgf_name(path: str | Path) -> bool:
     return Path(path).suffix.lower() in blksgf.SUFFIXES
 
 
-def read(path: str | Path, variations: bool = False) -> GameFile:
+def read(path: str | Path, variations: bool = False, keep: bool = False) -> GameFile:
     """Read a file of games, records or ``.blksgf``.
 
     Args:
       path: the file.
       variations: read each variation of a ``.blksgf`` file as a game, instead of the main lines only.
+      keep: keep comments and variations as ``extra`` of the games, see ``tilewe_jax.variations``.
 
     Raises ``OSError`` if it cannot be read, and ``RecordError`` if its content is wrong.
     """
     if is_sgf(path):
-        return of_sgf(blksgf.read(path, variations))
+        return of_sgf(blksgf.read(path, variations, keep))
     game, games = records.read_on_host(path)
     with open_input(path, records.FILE_LIMIT) as file:
         header = parse_json(file.readline().decode("utf-8-sig"))
     unknown = [name for name in header if name not in records.HEADER]
     notes = [f"the {_listed('field', unknown)} of line 1 {_are(unknown)} not read"] if unknown else []
-    fields = Counter(name for record in games for name in record.extra if name != records.VALUES)
+    fields = Counter(name for record in games for name in record.extra if name not in (records.VALUES, *FIELDS))
     if fields:
         counts = [f"{name} ({count:,})" for name, count in sorted(fields.items())]
         notes.append(f"the {_listed('field', counts)} of games {_are(counts)} not read")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tilewe_jax import records, variations
 from tilewe_jax.formats import blksgf
 from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.host_games import make_host_game
@@ -238,3 +239,86 @@ def test_damaged_texts_do_not_crash_the_parser() -> None:
             blksgf.parse("".join(damaged))
             read += 1
     assert 0 < read < 300
+
+
+def random_lines(rng: random.Random, positions: list[Any], first: int, depth: int) -> dict[str, Any]:
+    """Return random comments and variations of a line, which are after at least ``first`` moves."""
+    last = len(positions) - 1
+    texts = ["good", "a ] and a \\ and [", "two\nlines", "\N{SNOWMAN}"]
+    comments = {str(number): rng.choice(texts) for number in range(first, last + 1) if rng.random() < 0.2}
+    branches = []
+    for move in sorted(rng.choices(range(first, last + 1), k=rng.randrange(3))) if depth < 3 and first <= last else ():
+        line, actions = positions[: move + 1], []
+        while len(actions) < 4 and not line[-1].is_terminal:
+            actions.append(rng.choice(line[-1].legal_actions()))
+            line.append(line[-1].after(actions[-1]))
+        if actions:
+            branches.append({"move": move, "actions": actions, **random_lines(rng, line, move + 1, depth + 1)})
+    return {"comments": comments, "variations": branches}
+
+
+@pytest.mark.parametrize("name", ["duo_official", "classic_2", "duo"])
+def test_comments_and_variations_there_and_back(name: str, tmp_path: Path) -> None:
+    rng = random.Random(name)
+    host = make_host_game(name)
+    game = blokus_game(host)
+    for plies in (0, 3, 12, 200):
+        positions, actions = [game.start()], []
+        while len(actions) < plies and not positions[-1].is_terminal:
+            actions.append(rng.choice(positions[-1].legal_actions()))
+            positions.append(positions[-1].after(actions[-1]))
+        extra = random_lines(rng, positions, 0, 0)
+        assert variations.checked(host, None, actions, extra) == extra
+        (read,) = blksgf.parse(blksgf.render(game, actions, (), extra), keep=True)
+        assert (read.actions, not read.unread) == (tuple(actions), True)
+        assert {"comments": {}, "variations": []} | read.extra == extra
+        lines = blksgf.parse(blksgf.render(game, actions, (), extra), variations=True)
+        assert lines[0].actions == tuple(actions)
+
+        path = tmp_path / "games.jsonl"
+        records.write(path, host, [read.record()])
+        (again,) = recorded.read(path).games
+        assert not recorded.read(path).notes
+        assert again.extra == read.extra
+        if plies == 200:
+            blksgf.write_records(tmp_path / "game.blksgf", host, [again.record])
+            (back,) = recorded.read(tmp_path / "game.blksgf", keep=True).games
+            assert (back.actions, back.extra) == (again.actions, again.extra)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({"comments": []}, None),
+        ({"comments": ["x"]}, "comments must be an object"),
+        ({"comments": {"3": "x"}}, "from 0 to 2, got '3'"),
+        ({"comments": {"x": "x"}}, "from 0 to 2, got 'x'"),
+        ({"comments": {"0": 1}}, "must be a text"),
+        ({"variations": {"move": 0}}, "variations a list"),
+        ({"variations": [{"move": 3, "actions": [1]}]}, "from 0 to 2, got 3"),
+        ({"variations": [{"move": True, "actions": [1]}]}, "from 0 to 2, got True"),
+        ({"variations": [{"move": 1, "actions": []}]}, "at least one"),
+        ({"variations": [{"move": 1, "actions": [10**9]}]}, "a variation after 1 moves, move 2"),
+        ({"variations": [{"move": 1, "actions": ["first"], "comments": {"1": "x"}}]}, "action ids"),
+    ],
+)
+def test_wrong_comments_and_variations(extra: Any, message: str | None) -> None:
+    host = make_host_game("duo_official")
+    position, actions = host.init_from_deal(None), []
+    for _ in range(2):
+        actions.append(position.legal_actions()[0])
+        position = position.after(actions[-1])
+    if message is None:
+        assert variations.checked(host, None, actions, extra) == {"comments": {}, "variations": []}
+        return
+    with pytest.raises(ValueError, match=message):
+        variations.checked(host, None, actions, extra)
+    first = {"move": 1, "actions": [actions[1]], "variations": [{"move": 1, "actions": [actions[1]]}]}
+    with pytest.raises(ValueError, match="from 2 to 2, got 1"):
+        variations.checked(host, None, actions, {"variations": [first]})
+
+
+def test_nested_variations_are_limited() -> None:
+    text = "(;GM[Blokus Duo]" + "(;B[e10])(;C[x]" * 2_000 + ")" * 2_001
+    with pytest.raises(ValueError, match="at most 50 deep"):
+        blksgf.parse(text, keep=True)
