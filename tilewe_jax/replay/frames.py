@@ -8,11 +8,11 @@ the expected further moves. ``terminal`` is true in the last frame of a game wit
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewe_jax.draw.pictures import drawing_of
-from tilewe_jax.host import HostGame
+from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.records import RecordError
 
 Analysis = dict[str, Any]
@@ -48,18 +48,9 @@ def replay(
         raise ValueError(f"analyses must have an item for each of {len(actions) + 1} positions, got {len(analyses)}")
     position = game.init_from_deal(deal)
     frames, moves = [position.view(seat=seat, open=open)], []
-    for ply, action in enumerate(actions, 1):
-        player, points = position.current_player, position.scores()
-        try:
-            move = {"player": player, **position.action_view(action)}
-            position = position.after(action)
-        except ValueError as error:
-            raise RecordError(f"move {ply}: {error}") from None
-        if "gain" in move and (bonus := position.scores()[player] - points[player] - move["gain"]):
-            reasons = [move.get("reason"), f"end of the round +{bonus}"]
-            move |= {"gain": move["gain"] + bonus, "reason": ", ".join(filter(None, reasons))}
+    for after, move in followed(position, actions):
+        frames.append(after.view(seat=seat, open=open))
         moves.append(move)
-        frames.append(position.view(seat=seat, open=open))
     if result is not None:
         frames[-1] = ended(frames[-1], result["returns"])
     return {
@@ -71,6 +62,29 @@ def replay(
         "result": result,
         "analyses": list(analyses) or [None] * len(frames),
     }
+
+
+def followed(position: HostPosition, actions: Iterable[int], first: int = 1) -> Iterator[tuple[HostPosition, dict[str, Any]]]:
+    """Yield the position after each action, and the action as a JSON value with its ``player``.
+
+    Args:
+      position: the position before the actions.
+      actions: the ids of the actions.
+      first: the number of the first action, for errors.
+
+    Raises ``RecordError`` for an illegal action.
+    """
+    for ply, action in enumerate(actions, first):
+        player, points = position.current_player, position.scores()
+        try:
+            move = {"player": player, **position.action_view(action)}
+            position = position.after(action)
+        except ValueError as error:
+            raise RecordError(f"move {ply}: {error}") from None
+        if "gain" in move and (bonus := position.scores()[player] - points[player] - move["gain"]):
+            reasons = [move.get("reason"), f"end of the round +{bonus}"]
+            move |= {"gain": move["gain"] + bonus, "reason": ", ".join(filter(None, reasons))}
+        yield position, move
 
 
 def ended(view: Mapping[str, Any], returns: Sequence[float]) -> dict[str, Any]:

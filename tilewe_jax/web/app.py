@@ -265,6 +265,20 @@ class Server:
         number = integer_of(request.query_params, "number", 1, 1 << 20, 1)
         return JSONResponse(await self.studies.review(request.path_params["id"], number, address_of(request)))
 
+    async def study_line(self, request: Request) -> Response:
+        """A position after other moves than those of a game of a study."""
+        return JSONResponse(await self.studies.line(request.path_params["id"], await self._body(request)))
+
+    async def study_branches(self, request: Request) -> Response:
+        """Comments and variations of a game of a study."""
+        return JSONResponse(await self.studies.branches(request.path_params["id"], await self._body(request)))
+
+    async def study_record(self, request: Request) -> Response:
+        """A game of a study with comments and variations as a file."""
+        form = choice_of(request.query_params, "format", FORMATS)
+        text = await self.studies.record(request.path_params["id"], await self._body(request), form)
+        return Response(text, media_type="application/octet-stream")
+
     async def list_runs(self, request: Request) -> Response:
         """The training runs."""
         return Text(await self.runs.listed())
@@ -482,6 +496,9 @@ def create_app(
         api("/api/studies", "POST", server.long(server.add_study)),
         api("/api/studies/{id}", "GET", server.long(server.study)),
         api("/api/studies/{id}/review", "GET", server.long(server.study_review)),
+        api("/api/studies/{id}/line", "POST", server.long(server.study_line)),
+        api("/api/studies/{id}/variations", "POST", server.long(server.study_branches)),
+        api("/api/studies/{id}/record", "POST", server.long(server.study_record)),
         api("/api/studies/{id}/analysis", "POST", server.study_analysis),
         api("/api/runs", "GET", server.list_runs),
         api("/api/runs/{name}/metrics", "GET", server.long(server.run_metrics)),

@@ -5,18 +5,18 @@ import json
 import logging
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewe_jax import records
+from tilewe_jax import records, variations
 from tilewe_jax.draw import Options, draw
 from tilewe_jax.formats import blksgf
 from tilewe_jax.formats.blokus import blokus_game
-from tilewe_jax.host import HostGame
+from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.replay import recorded
 from tilewe_jax.replay.animation import animated_svg, gif
-from tilewe_jax.replay.frames import replay
+from tilewe_jax.replay.frames import followed, replay
 from tilewe_jax.utils.extras import MissingExtraError
 from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web.catalog import make_game, new_deal
@@ -152,7 +152,7 @@ class Studies:
             host = make_game(values["game"], values["options"])
             result = values["result"]
             built = replay(host, values["deal"], values["actions"], names=values["players"], result=result)
-            return replay_text({**built, "number": number, "games": count})
+            return replay_text({**built, "number": number, "games": count, **_branches(host, values, values)})
 
         async with self._reading:
             try:
@@ -168,12 +168,15 @@ class Studies:
         if type(number) is not int:
             raise RefusedError("number must be an integer", "number")
         values, _ = await self._game(study_id, number)
-        if type(move) is not int or not 0 <= move <= len(values["actions"]):
-            raise RefusedError(f"move must be an integer from 0 to {len(values['actions'])}", "move")
+        actions: Any = request.get("actions", values["actions"])
+        if not fits(actions, [int]):
+            raise RefusedError("actions must be a list of action ids", "actions")
+        if type(move) is not int or not 0 <= move <= len(actions):
+            raise RefusedError(f"move must be an integer from 0 to {len(actions)}", "move")
 
         def build() -> Session:
             session = _session(make_game(values["game"], values["options"]), values)
-            for action in values["actions"][:move]:
+            for action in actions[:move]:
                 session = session.played(session.mover, action)
             return session
 
@@ -184,6 +187,89 @@ class Studies:
             raise RefusedError(f"game {number}: {error}", "number") from None
         agent, simulations = request.get("agent"), request.get("simulations")
         return await self._rooms.analysis(session, move, agent, simulations, address=address)
+
+    async def line(self, study_id: str, request: Any) -> Json:
+        """Return the position after other moves than those of a game, for a client that plays on from a position.
+
+        Args:
+          study_id: the study.
+          request: ``number`` of the game; ``actions`` from its start; ``move``, the number of moves that the client knows; and
+            optionally ``explain``, an action.
+
+        Returns:
+          ``moves`` and ``frames`` after the known moves; ``legal`` and ``orientations`` as in states of games; and ``over``,
+          the scores and returns of a terminal position, otherwise ``None``. With ``explain`` only the ``rule`` that the action
+          breaks.
+
+        Raises ``RefusedError``.
+        """
+        is_form = fits(request, {"number": int, "actions": [int], "move": int})
+        if not is_form or not 0 <= request["move"] <= len(request["actions"]):
+            raise RefusedError('the body must be like {"number": 1, "actions": [3190], "move": 0}')
+        values, _ = await self._game(study_id, request["number"])
+        actions, known, explain = request["actions"], request["move"], request.get("explain")
+        if explain is not None and type(explain) is not int:
+            raise RefusedError("explain must be an action id", "explain")
+
+        def build() -> Json:
+            host = make_game(values["game"], values["options"])
+            if len(actions) > host.max_steps:
+                raise RefusedError(f"a game has at most {host.max_steps} moves", "actions")
+            start = _session(host, values).setup.start
+            steps = list(followed(start, actions))
+            position = steps[-1][0] if steps else start
+            if explain is not None:
+                return {"rule": position.explain(explain)}
+            legal = position.legal_actions()
+            result = {"scores": list(position.scores()), "returns": list(host.returns(position))}
+            return {
+                "moves": [move for _, move in steps[known:]],
+                "frames": [after.view(open=True) for after, _ in steps[known:]],
+                "legal": legal if host.shapes else [position.action_view(action) for action in legal],
+                "orientations": list(host.shapes) or None,
+                "over": result if position.is_terminal else None,
+            }
+
+        async with self._reading:
+            try:
+                return await asyncio.to_thread(build)
+            except (TypeError, ValueError) as error:
+                raise RefusedError(str(error), "actions") from None
+
+    async def branches(self, study_id: str, request: Any) -> Json:
+        """Return comments and variations of a client for a game, with views of their moves. Raises ``RefusedError``."""
+        values, host = await self._branched(study_id, request)
+        async with self._reading:
+            return await asyncio.to_thread(_branches, host, values, values)
+
+    async def record(self, study_id: str, request: Any, form: str) -> str:
+        """Return a game of a study with the comments and variations of a client as a file. Raises ``RefusedError``."""
+        values, host = await self._branched(study_id, request)
+        extra = {name: values[name] for name in variations.FIELDS if values[name]}
+        result = values["result"] or {"scores": (), "returns": ()}
+        actions, names = tuple(values["actions"]), tuple(values["players"])
+        if form == "blksgf":
+            try:
+                return blksgf.render(blokus_game(host), actions, names, extra)
+            except ValueError as error:
+                raise RefusedError(str(error), "format", 409) from None
+        record = records.Record(values["deal"], actions, tuple(result["scores"]), tuple(result["returns"]), names, extra)
+        return "".join(records.lines(host, [record]))
+
+    async def _branched(self, study_id: str, request: Any) -> tuple[Json, HostGame]:
+        """A game of a study with the comments and variations of a request."""
+        if not fits(request, {"number": int}):
+            raise RefusedError('the body must be like {"number": 1, "comments": {}, "variations": []}')
+        values, _ = await self._game(study_id, request["number"])
+        async with self._reading:
+            try:
+                host = await asyncio.to_thread(make_game, values["game"], values["options"])
+                deal = _session(host, values).setup.deal
+                tree = await asyncio.to_thread(variations.checked, host, deal, values["actions"], request)
+            except (TypeError, ValueError) as error:
+                raise RefusedError(str(error), "variations") from None
+        _check_moves(variations.count_moves(tree["variations"]))
+        return {**values, **tree}, host
 
     async def review(self, study_id: str, number: int, address: str = "") -> Json:
         """Return the review of a game of a study, see ``reviews.Reviews.get``. Raises ``RefusedError``."""
@@ -242,6 +328,31 @@ def check_study(content: str) -> None:
             raise ValueError(f"game {number}: {error}") from None
 
 
+def _branches(host: HostGame, values: Mapping[str, Any], tree: Mapping[str, Any]) -> Json:
+    """Comments and variations of a game, with ``moves`` and ``frames`` of the variations. Raises ``ValueError``."""
+    start = _session(host, values).setup.start
+    main = [start, *(position for position, _ in followed(start, values["actions"]))]
+
+    def shown(positions: Sequence[HostPosition], line: Mapping[str, Any]) -> Json:
+        return {
+            "comments": line.get("comments") or {},
+            "variations": [branch(positions[: each["move"] + 1], each) for each in line.get("variations") or ()],
+        }
+
+    def branch(positions: Sequence[HostPosition], line: Mapping[str, Any]) -> Json:
+        steps = list(followed(positions[-1], line["actions"], len(positions)))
+        moves, after = [move for _, move in steps], [position for position, _ in steps]
+        frames = [position.view(open=True) for position in after]
+        return {"move": line["move"], "moves": moves, "frames": frames, **shown([*positions, *after], line)}
+
+    return shown(main, tree)
+
+
+def _check_moves(moves: int) -> None:
+    if moves > MAX_STUDY_MOVES:
+        raise RefusedError(f"the games of a study must have at most {MAX_STUDY_MOVES:,} moves, got {moves:,}")
+
+
 def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
     """A session at the start of a game of a study, without players."""
     deal = values["deal"] if values["deal"] is not None else new_deal(host)
@@ -257,11 +368,15 @@ def _games_of(content: bytes) -> tuple[list[Json], list[str]]:
     file = _of_blksgf(text) if text.lstrip().startswith("(") else read_records(content)
     if not file.games:
         raise RefusedError("the file has no games")
-    moves = sum(len(each.actions) for each in file.games)
     if len(file.games) > MAX_STUDY_GAMES:
         raise RefusedError(f"a study must have at most {MAX_STUDY_GAMES:,} games, got {len(file.games):,}")
-    if moves > MAX_STUDY_MOVES:
-        raise RefusedError(f"the games of a study must have at most {MAX_STUDY_MOVES:,} moves, got {moves:,}")
+    moves = sum(len(each.actions) for each in file.games)
+    _check_moves(moves)
+    try:
+        trees = [_tree(each) for each in file.games]
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+    _check_moves(moves + sum(variations.count_moves(tree["variations"]) for tree in trees))
     games = [
         {
             "game": each.game.id,
@@ -270,18 +385,26 @@ def _games_of(content: bytes) -> tuple[list[Json], list[str]]:
             "actions": list(each.actions),
             "players": list(each.names),
             "result": each.result,
+            **{name: value for name, value in tree.items() if value},
         }
-        for each in file.games
+        for each, tree in zip(file.games, trees, strict=True)
     ]
     return games, list(file.notes)
 
 
+def _tree(game: recorded.RecordedGame) -> Json:
+    """The comments and variations of a game. Raises ``ValueError``."""
+    if not any(name in game.extra for name in variations.FIELDS):
+        return {"comments": {}, "variations": []}  # the moves are replayed when the study is opened
+    return variations.checked(game.game, game.deal, game.actions, game.extra)
+
+
 def _of_blksgf(text: str) -> recorded.GameFile:
-    """The games of a ``.blksgf`` file; each variation is a game."""
+    """The games of a ``.blksgf`` file with their comments and variations."""
     if text.count(";") > MAX_STUDY_GAMES + MAX_STUDY_MOVES:  # checked before the moves are replayed
         raise RefusedError(f"a study must have at most {MAX_STUDY_GAMES:,} games and {MAX_STUDY_MOVES:,} moves")
     try:
-        return recorded.of_sgf(blksgf.parse(text, variations=True))
+        return recorded.of_sgf(blksgf.parse(text, keep=True))
     except ValueError as error:
         raise RefusedError(str(error)) from None
 

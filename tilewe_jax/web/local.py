@@ -312,6 +312,13 @@ class Local:
                 return 200, json_kind, await studies.replay(study, integer_of(query, "number", 1, 1 << 20, 1))
             case "GET", "studies", study, "review":
                 return 200, json_kind, await studies.review(study, integer_of(query, "number", 1, 1 << 20, 1))
+            case "POST", "studies", study, "line":
+                return 200, json_kind, await studies.line(study, _json(body))
+            case "POST", "studies", study, "variations":
+                return 200, json_kind, await studies.branches(study, _json(body))
+            case "POST", "studies", study, "record":
+                form = choice_of(query, "format", FORMATS)
+                return 200, "application/octet-stream", await studies.record(study, _json(body), form)
             case "POST", "studies", study, "analysis":
                 return 200, json_kind, await studies.analysis(study, _json(body))
         raise RefusedError("this page does not exist", status=404)

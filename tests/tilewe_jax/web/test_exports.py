@@ -37,8 +37,11 @@ def test_studies(tmp_path: Path) -> None:
         assert (study["games"], study["notes"]) == (2, [])
         text = b"(;GM[Blokus Duo]C[x](;B[e10](;W[j5])(;W[i5,j5]))(;B[e10,f10]))"
         book = client.post("/api/studies", content=text).json()
-        assert (book["games"], len(book["notes"])) == (3, 1)  # each variation is a game
-        assert len(client.get(f"/api/studies/{book['id']}?number=3").json()["moves"]) == 1
+        assert (book["games"], book["notes"]) == (1, [])
+        tree = client.get(f"/api/studies/{book['id']}").json()
+        assert ([move["kind"] for move in tree["moves"]], tree["comments"]) == (["place"] * 2, {"0": "x"})
+        shapes = [(each["move"], len(each["moves"]), len(each["frames"])) for each in tree["variations"]]
+        assert shapes == [(0, 1, 1), (1, 1, 1)]
         replay = client.get(f"/api/studies/{study['id']}?number=2").json()
         assert (replay["game"], replay["names"], replay["number"]) == ("duo_official", ["Ada", "Bo"], 2)
         assert [len(replay[name]) for name in ("moves", "frames")] == [2, 3]
@@ -54,6 +57,51 @@ def test_studies(tmp_path: Path) -> None:
     with serving(tmp_path / "games") as client:
         assert client.get(f"/api/studies/{study['id']}").json()["games"] == 2
         assert client.post(url, json={"move": 0}).status_code == 503
+
+
+def test_variations_of_a_study_there_and_back(tmp_path: Path) -> None:
+    with serving(tmp_path / "games", engine()) as client:
+        study = client.post("/api/studies", content=DUO).json()["id"]
+        replay = client.get(f"/api/studies/{study}").json()
+        first, second = (move["id"] for move in replay["moves"])
+
+        def line(actions: list[int], **more: Any) -> Any:
+            return client.post(f"/api/studies/{study}/line", json={"number": 1, "actions": actions, "move": 1, **more})
+
+        known = line([first]).json()
+        assert (known["moves"], known["frames"], known["over"]) == ([], [], None)
+        assert second in known["legal"]
+        assert {"id", "name", "piece", "cells"} <= known["orientations"][0].keys()
+        other = next(action for action in known["legal"] if action != second)
+        after = line([first, other]).json()
+        assert ([move["id"] for move in after["moves"]], len(after["frames"])) == ([other], 1)
+        illegal = next(action for action in range(5000) if action not in known["legal"])
+        assert line([first], explain=illegal).json()["rule"]
+        assert line([first], explain=other).json() == {"rule": None}
+        assert line([first, illegal]).json()["field"] == "actions"
+        for wrong in ({"move": 2}, {"move": -1}, {"number": 2}, {"explain": "x"}):
+            assert line([first], **wrong).status_code == 400, wrong
+        for actions in (["x"], [0] * 10_000, [True], "x"):
+            assert line(actions).status_code == 400, actions  # type: ignore[arg-type]
+        url = f"/api/studies/{study}/analysis"
+        analysis = client.post(url, json={"number": 1, "move": 2, "actions": [first, other]}).json()
+        assert analysis["candidates"]
+        assert client.post(url, json={"move": 2, "actions": [first, illegal]}).json()["field"] == "number"
+
+        tree = {"comments": {"2": "why?"}, "variations": [{"move": 1, "actions": [other], "comments": {"2": "better"}}]}
+        shown = client.post(f"/api/studies/{study}/variations", json={"number": 1, **tree}).json()
+        assert shown["variations"][0]["moves"] == after["moves"]
+        assert shown["variations"][0]["frames"] == after["frames"]
+        for form in ("jsonl", "blksgf"):
+            file = client.post(f"/api/studies/{study}/record?format={form}", json={"number": 1, **tree})
+            again = client.post("/api/studies", content=file.content).json()
+            assert again["notes"] == []
+            back = client.get(f"/api/studies/{again['id']}").json()
+            assert {name: back[name] for name in ("comments", "variations")} == shown
+            assert back["moves"] == replay["moves"]
+        wrong = {"number": 1, "variations": [{"move": 1, "actions": [illegal]}]}
+        refused = client.post(f"/api/studies/{study}/record", json=wrong).json()
+        assert (refused["field"], "a variation after 1 moves" in refused["error"]) == ("variations", True)
 
 
 @pytest.fixture
