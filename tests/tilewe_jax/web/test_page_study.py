@@ -77,7 +77,7 @@ def test_a_study_of_a_record(open_page: Any, server: Server, tmp_path: Path) -> 
     page.page.keyboard.press("Home")
     page.page.keyboard.press("ArrowRight")
     address = page.page.url
-    page.page.click('[data-focus="share"]')
+    page.page.click('[data-focus="action-share"]')
     shared = page.page.locator("dialog input").input_value()
     assert shared.startswith(address)
     assert shared.endswith("move=1")
@@ -92,6 +92,61 @@ def test_a_study_of_a_record(open_page: Any, server: Server, tmp_path: Path) -> 
     other = open_page()
     other.open(shared.removeprefix(page.server.address)).page.wait_for_selector(".board svg")
     assert other.page.locator(".timeline output").inner_text().startswith("1 /")
+
+
+def test_variations_and_comments_are_kept(open_page: Any, server: Server, tmp_path: Path) -> None:
+    created = server.create("santorini", {"size": 3}, [HUMAN, HUMAN])
+    with server.player(created, 0) as first, server.player(created, 1) as second:
+        play_out([first, second], random.Random(0))
+    page = open_page()
+    page.open(f"/game/{created['id']}?move=2").page.click('[data-focus="action-open"]')  # a study of the finished game
+    page.page.wait_for_selector(".study-notes")
+    keyboard, output = page.page.keyboard, page.page.locator(".timeline output")
+    count = int(output.inner_text().split("/")[1])
+    assert output.inner_text() == f"2 / {count}"
+
+    def turn(number: int) -> None:
+        for _ in range(3):
+            keyboard.press("l")
+            keyboard.press("Enter")
+        page.wait(lambda: output.inner_text() == f"{number} / {number}")
+
+    page.page.click('[data-focus="action-open"]')
+    page.page.wait_for_selector('[data-focus="opponent"]')
+    turn(3)
+    page.page.fill('[data-focus="comment-3"]', "a ] try")
+    page.page.locator(".board").focus()
+    turn(4)
+    page.page.select_option('[data-focus="opponent"]', "level:1")
+    page.page.locator(".board").focus()
+    for _ in range(3):
+        keyboard.press("l")
+        keyboard.press("Enter")
+    page.wait(lambda: output.inner_text() == "6 / 6")  # the engine answers
+    page.page.click('[data-focus="action-close"]')
+    keyboard.press("Home")
+    for _ in range(3):
+        keyboard.press(".")
+    assert page.page.locator(".badge:has-text('variation')").count() == 1
+    assert page.page.locator(".moves .comment").inner_text() == "a ] try"
+    page.page.reload()  # kept in the browser
+    page.page.wait_for_selector(".moves .others button")
+    page.page.locator(".moves .others button").first.click()
+    assert output.inner_text() == "3 / 6"
+    page.page.click('[data-focus="share"], [data-focus="action-share"]')
+    with page.page.expect_download() as download:
+        page.page.click('[data-focus="download-jsonl"]')
+    record = json.loads(Path(download.value.path()).read_text().splitlines()[1])
+    (line,) = record["variations"]
+    assert (line["move"], len(line["actions"]), line["comments"]) == (2, 4, {"3": "a ] try"})
+    page.page.click('[data-focus="publish"]')
+    page.page.wait_for_selector("dialog[open]", state="detached")
+    other = open_page()  # another browser
+    other.open(page.page.url.removeprefix(page.server.address)).page.wait_for_selector(".moves .others button")
+    other.page.locator(".moves .others button").first.click()
+    other.page.click('[data-focus="action-undo"]')
+    assert other.page.locator(".moves .others button").count() == 0
+    assert other.page.locator(".timeline output").inner_text() == f"2 / {count}"
 
 
 def test_curves_of_a_run(open_page: Any) -> None:

@@ -84,7 +84,7 @@ export class AnalysisPanel {
 
   #commands() {
     const { game } = this;
-    const missing = !game.review && (game.over || game.studied);
+    const missing = !game.review && (game.over || game.studied) && game.tree?.isMain() !== false;
     const here = game.analyses.has(game.at);
     return h(
       "div.row.commands",

@@ -2,22 +2,30 @@
 
 import { request as send } from "./backend.js";
 
-async function request(path, options = {}) {
+/** Send a request; resolve to its successful response. */
+async function respond(path, options) {
   let response;
   try {
-    response = await send(path, { headers: { Accept: "application/json", ...options.headers }, ...options });
+    response = await send(path, options);
   } catch {
     throw new Error("The server cannot be reached. Check your connection and try again.");
   }
-  const body = await response.json().catch(() => null);
   if (!response.ok) {
+    const body = await response.json().catch(() => null);
     const error = new Error(sentence(body?.error ?? `The server answered with an error (${response.status}).`));
     error.status = response.status;
     error.field = body?.field ?? null;
     throw error;
   }
-  return body;
+  return response;
 }
+
+async function request(path, options = {}) {
+  const response = await respond(path, { ...options, headers: { Accept: "application/json", ...options.headers } });
+  return response.json().catch(() => null);
+}
+
+const text = async (path, options) => (await respond(path, options)).text();
 
 /** Turn a message of the server, which has lower case and no full stop, into a sentence. */
 export function sentence(text) {
@@ -38,7 +46,11 @@ export const api = {
   study: (id, number) => request(`/api/studies/${id}?number=${number}`),
   review: (id) => request(`/api/games/${id}/review`),
   reviewStudy: (id, number) => request(`/api/studies/${id}/review?number=${number}`),
-  analyseStudy: (id, number, move) => post(`/api/studies/${id}/analysis`, { number, move }),
+  analyseStudy: (id, number, move, more = {}) => post(`/api/studies/${id}/analysis`, { number, move, ...more }),
+  studyLine: (id, number, actions, move, more = {}) => post(`/api/studies/${id}/line`, { number, actions, move, ...more }),
+  studyVariations: (id, number, tree) => post(`/api/studies/${id}/variations`, { number, ...tree }),
+  studyRecord: (id, number, tree, format) => text(`/api/studies/${id}/record?format=${format}`, { method: "POST", body: JSON.stringify({ number, ...tree }) }),
+  record: (id) => text(`/api/games/${id}/record?format=jsonl`),
   runs: () => request("/api/runs"),
   runGames: (run) => request(`/api/runs/${encodeURIComponent(run)}/games`),
   metrics: (run, after) => request(`/api/runs/${encodeURIComponent(run)}/metrics?after=${after}`),

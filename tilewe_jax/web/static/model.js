@@ -32,6 +32,7 @@ export class Game extends EventTarget {
   review = null; // the review of the whole game, see the server's README.md
   shown = null; // number of the frame on display; null follows the game
   studied = false; // whether this is a study of a record
+  tree = null; // in a study: comment(number) on a position; others(index), moves instead of a move; isMain(), if the game itself is shown
   sharedSeats = new Set(); // seats of the players at this screen, if there are several
 
   /** Merge a state message of the server. */
@@ -72,7 +73,7 @@ export class Game extends EventTarget {
     this.frames = replay.frames;
     this.moves = replay.moves;
     this.seats = replay.names.map((name) => ({ kind: "record", name, connected: true }));
-    this.over = replay.result ? { ...replay.result, reason: null } : null;
+    this.over = this.result = replay.result ? { ...replay.result, reason: null } : null;
     this.orientations = replay.orientations ?? null;
     this.analyses.clear();
     (replay.analyses ?? []).forEach((analysis, move) => analysis && this.analyses.set(move, analysis));
@@ -155,7 +156,7 @@ export class Game extends EventTarget {
 
   nameOf(seat) {
     const { name, kind } = this.seats[seat] ?? {};
-    if (seat === this.you && !this.shared) return "You";
+    if (seat === this.you && !this.shared && !this.studied) return "You";
     if (kind === "open") return "Open seat";
     return isUnnamed(name) ? `Player ${seat + 1}` : name;
   }

@@ -384,6 +384,12 @@ class PlayPage {
     scrollTo(this.table.panel, "nearest");
   }
 
+  /** Open a study of the finished game at the position on display. */
+  async #study() {
+    const created = await attempt(async () => api.upload(await api.record(this.id)));
+    if (created) this.go(`/study/${created.id}?move=${this.game.at}`);
+  }
+
   #invitations() {
     const { game } = this;
     if (game.over) return [];
@@ -436,6 +442,7 @@ class PlayPage {
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       this.#mayTalk && (this.phraseMenu ??= phraseMenu((phrase) => this.#ask({ type: "say", phrase }))),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),
+      game.over && button("Study", "Play on from a position, with variations and comments", "open", () => this.#study()),
       button(SHARE, SHARE === "Share" ? "Share and download" : "Save to files", "share", () => shareDialog(game)),
     ];
   }

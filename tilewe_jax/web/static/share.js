@@ -39,15 +39,17 @@ function pictureOf(svg) {
   return new XMLSerializer().serializeToString(alone).replace(/var\(--tilewe-([\w-]+)\)/g, (text, name) => colors[name] ?? text);
 }
 
+/** Save a text as a file. */
+export function save(name, kind, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: kind }));
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
 /** Downloads of a study: the position as a picture, and the game as data for `<tilewe-game>`. */
 export function studyDownloads(name, svg, replay) {
   const item = (text, kind, ending, content) => {
-    const save = () => {
-      const address = URL.createObjectURL(new Blob([content()], { type: kind }));
-      h("a", { href: address, download: `${name}.${ending}` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    };
-    return h("button", { dataset: { focus: `download-${ending}` }, onclick: save }, icon("download"), text);
+    return h("button", { dataset: { focus: `download-${ending}` }, onclick: () => save(`${name}.${ending}`, kind, content()) }, icon("download"), text);
   };
   return h(
     "div.downloads",

@@ -1,15 +1,18 @@
 // Studies: upload a record, step through it, and analyse it.
 
-import { api } from "./api.js";
+import { api, catalog } from "./api.js";
 import { link, LOCAL, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
 import { about } from "./rules.js";
-import { linkField, SHARE, studyDownloads } from "./share.js";
+import { spokenMove } from "./moves.js";
+import { linkField, save, SHARE, studyDownloads } from "./share.js";
 import { infoDialog } from "./dialogs.js";
-import { attempt, toast } from "./speech.js";
+import { attempt, say, toast } from "./speech.js";
+import { preference } from "./storage.js";
 import { Table } from "./table.js";
+import { Tree } from "./variations.js";
 
 const LARGEST = 1_000_000; // maximum size of an upload in bytes
 
@@ -64,6 +67,10 @@ function upload(container, go) {
 }
 
 class StudyPage {
+  exploring = false; // whether the user plays on from a position
+  opponent = ""; // the agent that answers, empty for nobody
+  side = null; // the seat of the user if an agent answers
+
   constructor(container, id, go) {
     this.container = container;
     this.id = id;
@@ -92,23 +99,205 @@ class StudyPage {
     this.container.classList.add("wide");
     const game = (this.game = new Game());
     this.games = replay.games;
-    this.table = new Table(this.container, game, {
-      submit: () => {},
-      explain: () => Promise.reject(new Error("Recorded games are read-only.")),
-      analyse: (move) => api.analyseStudy(this.id, this.number, move),
-      review: () => api.reviewStudy(this.id, this.number),
-      analysisReason: () => null,
-      status: () => [h("strong", {}, about(game.game).title), h("span.muted", {}, game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`), this.#chooser()],
-      actions: () => [h("button", { dataset: { focus: "share" }, onclick: () => this.#share() }, icon("share"), h("span", {}, SHARE))],
-    });
     this.replay = replay;
+    this.tree = new Tree({ ...replay, ...(await this.#draft()) });
+    this.line = this.tree.main;
+    this.levels = (await catalog().catch(() => null))?.games.find(({ id }) => id === replay.game)?.levels ?? [];
+    if (this.ended) return;
+    this.table = new Table(this.container, game, {
+      submit: (action) => this.#play(action),
+      explain: (action) => this.#explain(action),
+      analyse: (move) => this.#analyse(move),
+      review: () => this.#reviewed(),
+      analysisReason: () => null,
+      status: () => this.#status(),
+      actions: () => this.#actions(),
+      notes: () => this.#notes(),
+    });
     game.load(replay);
-    game.goTo(this.move);
+    game.tree = {
+      comment: (number) => this.line[number]?.comment,
+      isMain: () => this.#isMain,
+      others: (index) => this.line[index].children.filter((node) => node !== this.line[index + 1]).map((node) => ({ move: node.move, show: () => this.#show(node) })),
+    };
+    game.addEventListener("change", () => {
+      if (game.review) this.review = game.review;
+      game.analyses.forEach((analysis, move) => this.line[move] && (this.line[move].analysis = analysis));
+    });
+    this.#show(this.tree.main[Math.min(this.move, replay.moves.length)]);
     document.title = `${game.seats.map(({ name }) => name).join(" – ")} · Study`;
   }
 
+  #status() {
+    const { game } = this;
+    return [
+      h("strong", {}, about(game.game).title),
+      h("span.muted", {}, this.exploring && game.live ? `Playing on: ${game.over ? "the end" : `${game.nameOf(game.view.current_player)} to move`}` : game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`),
+      !this.tree.isMain(this.line[game.at]) && h("span.badge", {}, "variation"),
+      this.#chooser(),
+    ];
+  }
+
+  #actions() {
+    const { game } = this;
+    const node = this.line[game.at];
+    const button = (name, title, picture, run) => h("button", { title, dataset: { focus: `action-${picture}` }, onclick: run }, icon(picture), h("span", {}, name));
+    return [
+      this.exploring && game.live ? button("Stop", "Stop playing on", "close", () => this.#show(node)) : !game.view.terminal && button("Play on", "Play on from this position", "open", () => this.#explore(node)),
+      !this.tree.isMain(node) && button("Delete", "Delete this variation from this move on", "undo", () => this.#delete(node)),
+      button(SHARE, SHARE, "share", () => this.#share()),
+    ];
+  }
+
+  /** The opponent of variations, and the comment on the position. */
+  #notes() {
+    const { game } = this;
+    const node = this.line[game.at];
+    const write = (event) => {
+      node.comment = event.target.value;
+      this.#keep();
+    };
+    const choose = (event) => {
+      this.opponent = event.target.value;
+      this.side = game.view.current_player;
+    };
+    const options = [["", "Nobody: I move for all players"], ...this.levels.map(({ agent, title }) => [agent, title])];
+    return h(
+      "div.study-notes",
+      {},
+      this.exploring && this.levels.length > 0 && h("label.field", {}, h("span", {}, "Who answers"), h("select", { dataset: { focus: "opponent" }, onchange: choose }, options.map(([value, text]) => h("option", { value, selected: value === this.opponent }, text)))),
+      h("label.field", {}, h("span", {}, game.at ? `Comment on move ${game.at}` : "Comment on the start"), h("textarea", { rows: 2, maxLength: 10_000, value: node.comment, dataset: { focus: `comment-${game.at}` }, oninput: write, onchange: () => this.table.timeline.update() })),
+    );
+  }
+
+  // ---- Variations
+
+  /** Whether the line on display is the recorded game. */
+  get #isMain() {
+    return !this.exploring && this.tree.isMain(this.line.at(-1));
+  }
+
+  /** The review of the recorded game, which is shown then. */
+  async #reviewed() {
+    const review = await api.reviewStudy(this.id, this.number);
+    if (review.analyses && !this.#isMain) this.#show(this.tree.main[0]);
+    return review;
+  }
+
+  #actionsTo(node) {
+    return this.tree.pathTo(node).slice(1).map(({ move }) => move.id);
+  }
+
+  /** Show the line through a position, at this position. */
+  #show(node, exploring = false) {
+    const { game, tree } = this;
+    this.exploring = exploring;
+    this.line = exploring ? tree.pathTo(node) : tree.lineThrough(node);
+    const end = this.line.at(-1);
+    game.moves = this.line.slice(1).map(({ move }) => move);
+    game.frames = this.line.map(({ frame }) => frame);
+    game.analyses = new Map(this.line.flatMap(({ analysis }, move) => (analysis ? [[move, analysis]] : [])));
+    const isMain = this.#isMain;
+    game.review = isMain ? (this.review ?? null) : null;
+    game.over = isMain && game.result ? game.result : (end.state?.over && { ...end.state.over, reason: null }) || null;
+    game.orientations ??= end.state?.orientations ?? null;
+    game.legal = exploring && !game.over ? end.state.legal : null;
+    game.you = exploring ? end.frame.current_player : null;
+    game.goTo(this.line.indexOf(node));
+  }
+
+  /** The legal moves of a position, from the server. */
+  async #known(node) {
+    const actions = this.#actionsTo(node);
+    node.state ??= await api.studyLine(this.id, this.number, actions, actions.length);
+    return node.state;
+  }
+
+  /** Play on from a position. */
+  async #explore(node) {
+    await attempt(async () => {
+      await this.#known(node);
+      this.side = node.frame.current_player;
+      this.#show(node, true);
+      this.table.board.element.focus({ preventScroll: true });
+    });
+  }
+
+  /** Play a move in a variation, and let the opponent answer. */
+  async #play(action) {
+    const before = this.line.at(-1);
+    if (this.table.busy || !this.exploring) return;
+    this.table.busy = true;
+    await attempt(async () => {
+      let node = await this.#moved(before, action);
+      while (this.opponent && this.line.at(-1) === node && !node.state.over && node.frame.current_player !== this.side) {
+        const actions = this.#actionsTo(node);
+        const answer = await api.analyseStudy(this.id, this.number, actions.length, { actions, agent: this.opponent });
+        if (this.line.at(-1) !== node) break;
+        node = await this.#moved(node, answer.action);
+        say(`${this.game.nameOf(node.move.player)} ${spokenMove(node.move)}`);
+      }
+    });
+    this.table.busy = false;
+    this.table.update();
+  }
+
+  async #moved(node, action) {
+    const actions = [...this.#actionsTo(node), action];
+    const answer = await api.studyLine(this.id, this.number, actions, actions.length - 1);
+    const child = this.tree.child(node, answer.moves[0], answer.frames[0]);
+    child.state = answer;
+    this.#keep();
+    this.#show(child, true);
+    return child;
+  }
+
+  async #explain(action) {
+    return api.studyLine(this.id, this.number, this.#actionsTo(this.line.at(-1)), 0, { explain: action });
+  }
+
+  #analyse(move) {
+    return api.analyseStudy(this.id, this.number, move, { actions: this.#actionsTo(this.line[move]) });
+  }
+
+  #delete(node) {
+    this.#show(this.tree.remove(node));
+    this.#keep();
+  }
+
+  /** Comments and variations are kept in this browser; files and new studies contain them, too. */
+  #keep() {
+    preference.set(`study.${this.id}.${this.number}`, this.tree.data);
+  }
+
+  async #draft() {
+    const kept = preference.get(`study.${this.id}.${this.number}`, null);
+    return kept && (await api.studyVariations(this.id, this.number, kept).catch(() => null));
+  }
+
   #share() {
-    infoDialog(SHARE, !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", location.origin + link(`/study/${this.id}?number=${this.number}&move=${this.game.at}`))], studyDownloads(`${this.game.game}-${this.number}-${this.game.at}`, () => this.table.board.svg, this.replay));
+    const name = `${this.game.game}-${this.number}`;
+    const forms = ["jsonl", ...(["duo", "duo_official", "classic", "classic_2"].includes(this.game.game) ? ["blksgf"] : [])];
+    const file = (form) => attempt(async () => save(`${name}.${form}`, "application/octet-stream", await api.studyRecord(this.id, this.number, this.tree.data, form)));
+    const publish = async () => {
+      const created = await attempt(async () => api.upload(await api.studyRecord(this.id, this.number, this.tree.data, "jsonl")));
+      if (created) {
+        document.querySelector("dialog[open]")?.close();
+        this.go(`/study/${created.id}?move=${Math.min(this.game.at, this.replay.moves.length)}`);
+      }
+    };
+    infoDialog(
+      SHARE,
+      !LOCAL && [h("p", {}, "Anyone with this link can see this position:"), linkField("Link to this position", location.origin + link(`/study/${this.id}?number=${this.number}&move=${this.game.at}`))],
+      !LOCAL && h("p.muted", {}, "Your comments and variations are kept in this browser only. A new study with its own link contains them."),
+      studyDownloads(`${name}-${this.game.at}`, () => this.table.board.svg, this.replay),
+      h(
+        "div.downloads",
+        {},
+        forms.map((form) => h("button", { dataset: { focus: `download-${form}` }, onclick: () => file(form) }, icon("download"), form === "jsonl" ? "Record with variations" : `Record with variations (.${form})`)),
+        !LOCAL && h("button", { dataset: { focus: "publish" }, onclick: publish }, icon("share"), "New study with variations"),
+      ),
+    );
   }
 
   /** Buttons to choose a game of the file. */

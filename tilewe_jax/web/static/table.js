@@ -20,7 +20,7 @@ const LESSONS = 3; // moves
 /**
  * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `review()`, `analysisReason()`;
  * `status()` returns the line above the board; `header(header, result, requests)` fills the header, the result card and the bars
- * above the board; `actions()` returns the buttons below the players; `key(event)` handles further keys.
+ * above the board; `actions()` returns the buttons below the players, `notes()` elements below the list of moves; `key(event)` handles further keys.
  */
 export class Table {
   busy = false; // a move has been sent and is not acknowledged yet
@@ -152,7 +152,7 @@ export class Table {
     const { game } = this;
     const tabs = { moves: "Moves", analysis: "Analysis", ...(game.rounds?.length ? { rounds: "Rounds" } : {}), rules: "Rules" };
     if (!tabs[this.tab]) this.tab = "moves";
-    const content = { moves: () => this.timeline.list, analysis: () => this.analysis.element, rounds: () => roundsTable(game), rules: () => rulesOf(game) }[this.tab]();
+    const content = { moves: () => [this.timeline.list, this.services.notes?.()], analysis: () => this.analysis.element, rounds: () => roundsTable(game), rules: () => rulesOf(game) }[this.tab]();
     render(
       this.panel,
       h(

@@ -52,6 +52,7 @@ export class Timeline {
             move.reason && h("span.reason", {}, move.reason),
             h("span.gain", {}, gainOf(move)),
           ),
+          this.#branches(index),
         ),
       ),
       game.last === 0 && h("li.muted.empty", {}, "No moves yet."),
@@ -59,5 +60,16 @@ export class Timeline {
     const scroller = this.list.parentElement;
     const shown = this.list.querySelector(".shown") ?? this.list.lastElementChild;
     if (scroller && shown) scroller.scrollTop = Math.max(0, shown.offsetTop - scroller.clientHeight / 2);
+  }
+
+  /** The comment after a move, and the moves of other lines in its place. */
+  #branches(index) {
+    const { tree } = this.game;
+    const comment = tree?.comment(index + 1);
+    const others = tree?.others(index) ?? [];
+    return [
+      comment && h("p.comment", {}, comment),
+      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: `Other moves instead of move ${index + 1}` }, others.map(({ move, show }) => h("button.quiet", { title: move.name, dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), shortMove(move)))),
+    ];
   }
 }
