@@ -140,6 +140,15 @@ def test_a_whole_game_against_the_heuristic(game: str) -> None:
         analysis = await call(app, "POST", f"/api/studies/{study['id']}/analysis", {"number": 1, "move": 1})
         assert analysis["candidates"]
         assert analysis["simulations"] == 100
+        line = {"number": 1, "actions": [replay["moves"][0]["id"]], "move": 0}
+        after = await call(app, "POST", f"/api/studies/{study['id']}/line", line)
+        assert (after["moves"], after["frames"]) == (replay["moves"][:1], replay["frames"][1:2])
+        action = next(each if isinstance(each, int) else each["id"] for each in after["legal"])
+        tree = {"comments": {"1": "x"}, "variations": [{"move": 1, "actions": [action]}]}
+        shown = await call(app, "POST", f"/api/studies/{study['id']}/variations", {"number": 1, **tree})
+        file = await call(app, "POST", f"/api/studies/{study['id']}/record?format=jsonl", {"number": 1, **tree})
+        back = await call(app, "GET", f"/api/studies/{(await call(app, 'POST', '/api/studies', file))['id']}")
+        assert {name: back[name] for name in shown} == shown
         if game == "santorini":
             while "done" in (review := await call(app, "GET", f"/api/games/{number}/review")):
                 assert review["all"] == len(replay["frames"])

@@ -118,7 +118,7 @@ class StudyPage {
     game.tree = {
       comment: (number) => this.line[number]?.comment,
       isMain: () => this.#isMain,
-      others: (index) => this.line[index].children.filter((node) => node !== this.line[index + 1]).map((node) => ({ move: node.move, show: () => this.#show(node) })),
+      others: (index) => this.line[index].children.filter((node) => node !== this.line[index + 1]).map((node) => ({ move: node.move, isGame: this.tree.isMain(node), show: () => this.#show(node) })),
     };
     game.addEventListener("change", () => {
       if (game.review) this.review = game.review;

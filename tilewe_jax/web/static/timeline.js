@@ -69,7 +69,7 @@ export class Timeline {
     const others = tree?.others(index) ?? [];
     return [
       comment && h("p.comment", {}, comment),
-      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: `Other moves instead of move ${index + 1}` }, others.map(({ move, show }) => h("button.quiet", { title: move.name, dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), shortMove(move)))),
+      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: `Other moves instead of move ${index + 1}` }, others.map(({ move, isGame, show }) => h("button.quiet", { title: move.name, dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), `${isGame ? "game: " : ""}${shortMove(move)}`))),
     ];
   }
 }
