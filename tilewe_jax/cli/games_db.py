@@ -195,6 +195,7 @@ class Delete(_DatabaseFile):
 
     def run(self) -> None:
         from tilewe_jax.web.store import Store
+        from tilewe_jax.web.stored import UsedError
 
         if not self.ids and self.older is None:
             raise UsageError("name the games with --ids ID ..., or their age with --older DAYS")
@@ -203,7 +204,10 @@ class Delete(_DatabaseFile):
         with _failures():
             if not self.data.is_file():
                 raise FailedError(f"{self.data} does not exist")
-            store = Store(self.data)
+            try:
+                store = Store(self.data)
+            except UsedError:
+                raise FailedError(f"{self.data} is used by a server; end it before games are deleted") from None
             try:
                 before = _counts(store)
                 known = set(store.ids("games")) | set(store.ids("studies"))

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from tilewe_jax.web.stored import DamagedError, ListedGame, StoredGame, StoredMove, StoreError, json_object
+from tilewe_jax.web.stored import DamagedError, ListedGame, StoredGame, StoredMove, StoreError, UsedError, json_object
 
 if sys.platform == "win32":
     import msvcrt
@@ -311,7 +311,7 @@ class Store(Database):
 
         The database itself is locked and not a file beside it, because links and mounts can give it several paths.
         """
-        used = StoreError(f"{self.path} is used by another server; name another file with --data")
+        used = UsedError(f"{self.path} is used by another server; name another file with --data")
         with contextlib.suppress(OSError):
             # Before opening: closing another descriptor would release the locks that SQLite holds in this process.
             if _file_of(os.stat(self.path)) in _locked_here:

@@ -12,6 +12,10 @@ class StoreError(Exception):
     """The database cannot be used; the message is one line."""
 
 
+class UsedError(StoreError):
+    """Another server uses the database."""
+
+
 class DamagedError(StoreError):
     """A row of the database is damaged. It stays in the file, and other rows remain usable."""
 

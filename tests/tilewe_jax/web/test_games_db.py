@@ -108,7 +108,7 @@ def test_delete(database: Path, ids: dict[str, str], capsys: pytest.CaptureFixtu
     assert (code, "--older" in err) == (2, True)
     store = Store(database)
     code, _, err = games_db(capsys, "delete", database, "--ids", ids["open"])
-    assert (code, "another server" in err) == (1, True)
+    assert (code, "is used by a server; end it" in err) == (1, True)
     store.close()
     code, out, err = games_db(capsys, "delete", database, "--ids", ids["open"], ids["study"])
     assert (code, err) == (0, "")
