@@ -84,6 +84,34 @@ def search_report(search: AnySearch, state: Any, key: PRNGKeyArray, params: Any)
     return RootReport(output.action, output.value, *(leaf[None] for leaf in fields))
 
 
+def restricted_report(
+    search: Search[Any], state: Any, key: PRNGKeyArray, allowed: Int32[Array, "A"], params: Any
+) -> RootReport:
+    """Search one position with some actions only at the root, and return its root statistics.
+
+    Args:
+        search: the search.
+        state: the position.
+        key: consumed.
+        allowed: ids of legal actions, padded with -1. The K actions with the highest priors are the candidates.
+        params: parameters of the evaluator.
+    """
+    key_search, key_ties = jax.random.split(key)
+    progress = search.advance(search.start(search.init(state), key_search), params, 0)  # evaluates the root
+    logits, _ = search.evaluator(params, state, key_search)
+    ties = jax.random.uniform(key_ties, allowed.shape, jnp.float32, 0, 1e-4)
+    scores = jnp.where(allowed >= 0, logits(allowed) + ties, -jnp.inf)
+    count = min(search.settings.num_candidates, allowed.shape[0])
+    scores, best = jax.lax.top_k(scores, count)
+    padding = (0, search.settings.num_candidates - count)
+    actions = jnp.pad(allowed[best], padding, constant_values=-1)
+    prior = search.rule.store_logits(jnp.pad(scores, padding, constant_values=-jnp.inf))
+    tree = progress.tree
+    tree = replace(tree, candidates=tree.candidates.at[ROOT].set(actions), prior=tree.prior.at[ROOT].set(prior))
+    progress = replace(progress, tree=tree, noise=search.rule.root_noise(prior, progress.keys[0]))
+    return _report_of_tree(search.finish(search.advance(progress, params)))
+
+
 def _report_of_tree(output: SearchOutput[Any], length: int = VARIATION_LENGTH) -> RootReport:
     """Return the root statistics of one tree, with D = 1."""
     tree = output.tree
@@ -198,8 +226,14 @@ class SearchProgram:
                 break
             except MemoryError:
                 size //= 2
-        blocks = [positions[start : start + size] for start in range(0, len(positions), size)]
-        return [analysis for block in blocks for analysis in self._analyze_block(block, size)]
+        analyses: dict[int, Analysis] = {}
+        for is_restricted in (False, True):
+            chosen = [index for index, each in enumerate(positions) if (each.allowed is not None) == is_restricted]
+            for start in range(0, len(chosen), size):
+                part = chosen[start : start + size]
+                block = self._analyze_block([positions[index] for index in part], size)
+                analyses |= zip(part, block, strict=True)
+        return [analyses[index] for index in range(len(positions))]
 
     def _analyze_block(self, positions: Sequence[Played], max_size: int) -> list[Analysis]:
         size = min(block_size(len(positions)), max_size)
@@ -212,12 +246,13 @@ class SearchProgram:
         num_actions = np.array([len(position.actions) for position in filled], np.int32)
         steps = num_actions.max()
         states = self._function("replay", size, self._replay, starts, actions, steps)(starts, actions, steps)
-        booked = self._booked(size, states, positions)
+        allowed = _padded_actions(filled)
+        booked = self._booked(size, states, positions) if allowed is None else [None] * len(positions)
         if None not in booked:
             return [analysis for analysis in booked if analysis]
         seeds = np.array([position.seed for position in filled], np.uint32)
         keys = self._function("keys", size, _keys, self._key, num_actions, seeds)(self._key, num_actions, seeds)
-        report, seconds = self._search_block(size, states, keys)
+        report, seconds = self._search_block(size, states, keys, allowed)
         leads = [None] * size
         if self._score_playouts:
             lead = self._function("lead", size, self._lead, states, report.action, keys)
@@ -263,8 +298,16 @@ class SearchProgram:
             is_book=True,
         )
 
-    def _search_block(self, size: int, states: Any, keys: Key[Array, "B"]) -> tuple[RootReport, float]:
+    def _search_block(
+        self, size: int, states: Any, keys: Key[Array, "B"], allowed: "np.ndarray | None" = None
+    ) -> tuple[RootReport, float]:
         """Return the reports of a block on the host, and the seconds of the search without compilation."""
+        if allowed is not None:
+            name = f"search of {allowed.shape[1]} moves"
+            search = self._function(name, size, self._search_restricted, self.agent, states, keys, allowed)
+            started = time.perf_counter()
+            restricted: RootReport = jax.device_get(search(self.agent, states, keys, allowed))
+            return restricted, time.perf_counter() - started
         if self.max_seconds is None:
             search = self._function("search", size, self._search, self.agent, states, keys)
             started = time.perf_counter()
@@ -305,6 +348,11 @@ class SearchProgram:
     def _search(self, agent: Agent, states: Any, keys: Key[Array, "B"]) -> RootReport:
         return jax.vmap(partial(search_report, agent.built(), params=agent.weights))(states, keys)
 
+    def _search_restricted(self, agent: Agent, states: Any, keys: Key[Array, "B"], allowed: Int32[Array, "B A"]) -> RootReport:
+        search: Any = agent.built()
+        report = partial(restricted_report, search, params=agent.weights)
+        return jax.vmap(report)(states, keys, allowed)
+
     def _start(self, states: Any, keys: Key[Array, "B"]) -> Any:
         return jax.vmap(partial(self.agent.start, None))(states, keys)
 
@@ -333,6 +381,18 @@ class SearchProgram:
             seconds=seconds,
             batch=batch,
         )
+
+
+def _padded_actions(positions: Sequence[Played]) -> "np.ndarray | None":
+    """Return the allowed actions of positions, int32 ``[B, A]`` padded with -1, or ``None`` if all actions are allowed."""
+    lists = [position.allowed for position in positions]
+    if any(each is None for each in lists):
+        return None
+    length = max(64, block_size(max(len(each or ()) for each in lists)))
+    allowed = np.full((len(lists), length), -1, np.int32)
+    for row, each in zip(allowed, lists, strict=True):
+        row[: len(each or ())] = each or ()
+    return allowed
 
 
 def _keys(key: Key[Array, ""], num_actions: Int32[Array, "B"], seeds: UInt32[Array, "B"]) -> Key[Array, "B"]:
@@ -405,7 +465,12 @@ class AgentAnalyzer:
         return program
 
     def analyze(self, search: SearchProgram, positions: Sequence[Played]) -> list[Analysis]:
-        """Analyze positions."""
+        """Analyze positions. Raises ``ValueError`` for restricted moves of a search that does not support them."""
+        if any(position.allowed is not None for position in positions):
+            if not isinstance(search.agent.built(), Search):
+                raise ValueError("allow_moves and avoid_moves are not supported in games with hidden information")
+            if search.max_seconds is not None:
+                raise ValueError("allow_moves and avoid_moves are not supported with max_seconds")
         return search.analyze(positions)
 
     def solve(self, search: SearchProgram, request: Request, max_nodes: int) -> Mapping[int, Solved]:

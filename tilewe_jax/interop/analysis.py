@@ -37,7 +37,7 @@ MAX_SOLVE_NODES = 10_000_000
 """Maximum number of positions that are visited to prove the result of one position."""
 _FIELDS = (
     *("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates", "max_visits"),
-    *("facts", "solve_nodes"),
+    *("facts", "solve_nodes", "allow_moves", "avoid_moves"),
 )
 _ACTIONS = {
     "query_version": (),
@@ -47,7 +47,14 @@ _ACTIONS = {
     "terminate_all": ("turns",),
 }
 """Requests about the engine itself, with their fields besides ``id`` and ``action``."""
-_KATAGO = {"analyzeTurns": "analyze_turns", "maxVisits": "max_visits", "terminateId": "terminate_id", "turnNumbers": "turns"}
+_KATAGO = {
+    "analyzeTurns": "analyze_turns",
+    "maxVisits": "max_visits",
+    "allowMoves": "allow_moves",
+    "avoidMoves": "avoid_moves",
+    "terminateId": "terminate_id",
+    "turnNumbers": "turns",
+}
 """KataGo's names of fields."""
 _UNSUPPORTED: dict[str, dict[str, Any]] = {
     "a game starts from its initial position; use moves": {"initialStones": [], "initialPlayer": None},
@@ -68,7 +75,6 @@ _UNSUPPORTED: dict[str, dict[str, Any]] = {
     "the answer always contains the priors of candidates": {"includePolicy": False},
     "visits are reported for candidates only": {"includePVVisits": False},
     "every game has a result": {"includeNoResultValue": False},
-    "a search cannot be limited to some moves": {"allowMoves": [], "avoidMoves": []},
     "a position has one answer, at the end of its search": {"reportDuringSearchEvery": None},
     "positions are searched in the order in which they arrive": {"priority": 0, "priorities": None},
 }
@@ -168,6 +174,8 @@ class Played:
     """Legal actions from the start."""
     seed: int = 0
     """Seed of this search, combined with the seed of the analyzer; 0 leaves the latter unchanged."""
+    allowed: tuple[int, ...] | None = None
+    """The legal actions that are searched at the root; ``None`` for all."""
 
 
 class Analyzer(Protocol):
@@ -224,6 +232,9 @@ class Request:
     solve_nodes: int | None = None
     """Maximum number of positions visited to prove the result of a position; ``None`` if no result is to be proven."""
 
+    allowed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """The legal actions that are searched, by turn; all actions in other turns."""
+
     @cached_property
     def coach(self) -> Coach | None:
         """Explains the moves of the game; ``None`` for a game without facts."""
@@ -231,7 +242,7 @@ class Request:
 
     def played(self, turn: int) -> Played:
         """Return the position of a turn."""
-        return Played(self.deal, self.actions[:turn], self.seed)
+        return Played(self.deal, self.actions[:turn], self.seed, self.allowed.get(turn))
 
 
 @dataclass
@@ -292,6 +303,7 @@ class Defaults:
             max_candidates=numbers["max_candidates"],
             seed=seed,
             with_facts=values.get("facts", False),
+            allowed=_allowed_actions(game.host, positions, turns, values),
             solve_nodes=numbers["solve_nodes"],
         )
 
@@ -363,6 +375,75 @@ def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], 
         except ValueError as error:
             raise RequestError(f"move {number}: {error}", "moves") from None
     return tuple(actions), tuple(positions)
+
+
+def _allowed_actions(
+    host: HostGame, positions: Sequence[HostPosition], turns: Sequence[int], values: Mapping[str, Any]
+) -> dict[int, tuple[int, ...]]:
+    """Return the legal actions that ``allow_moves`` and ``avoid_moves`` leave, by turn. Raises ``RequestError``."""
+    allowed: dict[int, tuple[int, ...]] = {}
+    for name in ("allow_moves", "avoid_moves"):
+        entries = values.get(name, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            example = '[{"player": "b", "moves": ["e8,e9,f9"], "untilDepth": 1}]'
+            raise RequestError(f"{name} must be a list of objects, like {example}", name)
+        if name == "allow_moves" and len(entries) > 1:
+            raise RequestError(f"allow_moves must have at most one entry, got {len(entries)}", name)
+        if entries and host.has_hidden_information:
+            raise RequestError(f"{name} is not supported in games with hidden information", name)
+        for entry in entries:
+            given = _entry_actions(host, positions, turns, entry, name)
+            for turn, actions in given.items():
+                legal = allowed.get(turn) or positions[turn].legal_actions()
+                kept = tuple(action for action in legal if (action in actions) == (name == "allow_moves"))
+                if not kept:
+                    raise RequestError(f"{name} leaves no legal move after {turn} moves", name)
+                allowed[turn] = kept
+    return allowed
+
+
+def _entry_actions(
+    host: HostGame, positions: Sequence[HostPosition], turns: Sequence[int], entry: Mapping[str, Any], name: str
+) -> dict[int, set[int]]:
+    """Return the legal actions of an entry of ``allow_moves`` or ``avoid_moves``, by the turns of its player."""
+    unknown = [field for field in entry if field not in ("player", "moves", "untilDepth", "until_depth")]
+    moves, depth = entry.get("moves"), entry.get("untilDepth", entry.get("until_depth", 1))
+    if unknown or not isinstance(entry.get("player"), str) or not isinstance(moves, list) or not moves:
+        raise RequestError(f"an entry of {name} must have player, moves and untilDepth, got {json.dumps(entry)[:200]}", name)
+    if type(depth) is not int or depth != 1:
+        raise RequestError(f"untilDepth must be 1, got {json.dumps(depth)[:20]}: moves are restricted at the root only", name)
+    actions: dict[int, set[int]] = {}
+    found: set[int] = set()
+    errors = [""] * len(moves)
+    for turn in turns:
+        position = positions[turn]
+        if position.is_terminal or not _is_turn_of(host, position, entry["player"], name):
+            continue
+        actions[turn] = set()
+        for index, move in enumerate(moves):
+            try:
+                action = action_of_move(host, position, move)
+                if rule := position.explain(action):
+                    raise ValueError(f"{json.dumps(move)[:80]} is illegal: {rule}")
+                actions[turn].add(action)
+                found.add(index)
+            except ValueError as error:
+                errors[index] = str(error)
+    for index, reason in enumerate(errors):
+        if actions and index not in found:
+            raise RequestError(f"{name}, move {index + 1}: {reason}", name)
+    return actions
+
+
+def _is_turn_of(host: HostGame, position: HostPosition, player: str, field: str) -> bool:
+    """Return whether a player or colour is to move. Raises ``RequestError`` for an unknown player."""
+    try:
+        move_of_pair(host, position, [player, ""])
+    except ValueError as error:
+        if str(error).startswith("invalid color"):
+            raise RequestError(str(error), field) from None
+        return False
+    return True
 
 
 def move_of_pair(host: HostGame, position: HostPosition, pair: list[Any]) -> Any:

@@ -270,6 +270,34 @@ def test_rated_games_agree_with_analyses(
     assert summary["mistakes"][0]["loss"] == pytest.approx(worst, abs=1e-6)
 
 
+def test_a_search_of_some_moves(program: SearchProgram) -> None:
+    """The first player wins with c1 (action 2), and with nothing else."""
+    legal = tuple(after(WIN).legal_actions())
+    lists = [legal, tuple(action for action in legal if action != 2), (2,), (5, 8)]
+    reports = program.analyze([Played(None, WIN, 0, allowed) for allowed in lists])
+    for allowed, report in zip(lists, reports, strict=True):
+        assert {candidate.action for candidate in report.candidates} == set(allowed)
+        assert sum(candidate.visits for candidate in report.candidates) == report.num_simulations == 40
+        assert report.action in allowed
+    assert reports[0].action == reports[2].action == 2
+    assert reports[2].value[0] > 0.9 > reports[3].value[0]
+    mixed = program.analyze([Played(None, WIN, 0, (5, 8)), Played(None, WIN), Played(None, (), 0, (4,))])
+    assert [report.action in allowed for report, allowed in zip(mixed, [(5, 8), (2,), (4,)], strict=True)] == [True] * 3
+
+
+def test_of_many_moves_the_likeliest_are_searched() -> None:
+    game = tilewe_jax.make("duo", size=6)
+    program = SearchProgram(agent("puct:num_simulations=24,num_candidates=8,num_playouts=0", game), batch=4, score_playouts=0)
+    legal = make_host_game("duo", size=6).init_from_deal(None).legal_actions()
+    (free,) = program.analyze([Played(None, ())])
+    assert len(legal) > 64  # more than the smallest list of allowed moves
+    avoided = free.action
+    (report,) = program.analyze([Played(None, (), 0, tuple(action for action in legal if action != avoided))])
+    assert len(report.candidates) == 8
+    assert avoided not in {candidate.action for candidate in report.candidates}
+    assert sum(candidate.prior for candidate in report.candidates) == pytest.approx(1, abs=1e-4)
+
+
 def test_ctrl_c_keeps_rated_games(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "game.blksgf"
     path.write_text("(;GM[Blokus Duo];B[e10])(;GM[Blokus Duo];B[e10])")

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -227,6 +228,53 @@ def test_pairs_of_color_and_move(game: str, options: dict[str, Any], moves: list
     assert "error" not in expected
     ineffective = {"initialStones": [], "allowMoves": [], "includeOwnership": False, "priority": 0, "overrideSettings": {}}
     assert answers({**plain, "moves": moves, "analyzeTurns": [len(moves)], **ineffective}) == [expected]
+
+
+def test_restricted_moves_hold_for_their_player() -> None:
+    read = Defaults("duo", {"size": 5}).read
+    moves = ["a5", "a1"]
+    black, white = {"player": "B", "moves": ["a5", "a4,a5"]}, {"player": "w", "moves": ["a1"], "untilDepth": 1}
+    base = {"id": 1, "moves": moves, "analyzeTurns": [0, 1]}
+    positions = read(base).positions
+    allowed = read({**base, "allowMoves": [black]}).allowed
+    assert allowed.keys() == {0}
+    assert {positions[0].action_view(action)["name"] for action in allowed[0]} == {"O1n-a1a5", "I2n-a1a4"}
+    avoided = read({**base, "avoidMoves": [{"player": "b", "moves": ["a5"]}, white]}).allowed
+    assert [len(positions[turn].legal_actions()) - len(avoided[turn]) for turn in (0, 1)] == [1, 1]
+    both = read({**base, "allowMoves": [black], "avoidMoves": [{"player": "b", "moves": ["a5"]}]})
+    assert [positions[0].action_name(action) for action in both.allowed[0]] == ["I2n-a1a4"]
+    assert both.played(0).allowed == both.allowed[0]
+    assert both.played(1).allowed is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"allowMoves": {}}, "allow_moves must be a list of objects"),
+        ({"allowMoves": [{"player": "b", "moves": ["a5"]}] * 2}, "allow_moves must have at most one entry, got 2"),
+        ({"avoidMoves": [{"player": "b"}]}, "must have player, moves and untilDepth"),
+        ({"avoidMoves": [{"player": "b", "moves": []}]}, "must have player, moves and untilDepth"),
+        ({"avoidMoves": [{"player": "b", "moves": ["a5"], "depth": 1}]}, "must have player, moves and untilDepth"),
+        ({"avoidMoves": [{"player": "b", "moves": ["a5"], "untilDepth": 2}]}, "untilDepth must be 1, got 2"),
+        ({"avoidMoves": [{"player": "x", "moves": ["a5"]}]}, "invalid color 'x'; colors are b w"),
+        ({"allowMoves": [{"player": "b", "moves": ["a5"]}], "moves": ["a5", "a1"], "analyzeTurns": [0, 2]}, "after 2 moves"),
+        ({"avoidMoves": [{"player": "b", "moves": ["c3"]}]}, "avoid_moves, move 1: .* must cover"),
+        ({"avoidMoves": [{"player": "b", "moves": ["a5", "zz"]}]}, "avoid_moves, move 2: invalid move 'zz'"),
+        (
+            {"allowMoves": [{"player": "b", "moves": ["a5"]}], "avoidMoves": [{"player": "b", "moves": ["a5"]}]},
+            "leaves no legal",
+        ),
+    ],
+)
+def test_wrong_restricted_moves(fields: dict[str, Any], error: str) -> None:
+    (answer,) = answers({"id": 1, **fields})
+    assert re.search(error, answer["error"]), answer
+    assert answer["field"] in ("allow_moves", "avoid_moves")
+
+
+def test_moves_are_not_restricted_with_hidden_information() -> None:
+    (answer,) = answers({"id": 1, "game": "triominos", "avoidMoves": [{"player": "b", "moves": ["draw"]}]})
+    assert answer["field"] in ("avoid_moves", "deal")
 
 
 def test_max_visits_is_a_setting_of_the_search() -> None:
