@@ -7,10 +7,14 @@ import pytest
 
 from tests.tilewe_jax.web.page import HUMAN, Json, Page, Server, move_by_mouse
 
-MOVES = """() => document.getAnimations().filter(({effect}) => effect.target.closest(".board")).map(({effect}) => [
-  effect.target.getAttribute("class").split(" ")[0],
-  effect.getKeyframes()[0].transform ?? null,
-])"""
+ANIMATED = """
+window.animated = [];  // class and first transformation of each moved part of the board
+const animate = Element.prototype.animate;
+Element.prototype.animate = function (frames, options) {
+  if (this.closest(".board")) window.animated.push([this.getAttribute("class").split(" ")[0], frames[0]?.transform ?? null]);
+  return animate.call(this, frames, options);
+};
+"""
 RECORD = """
 window.recorded = [];
 const start = OscillatorNode.prototype.start;
@@ -44,9 +48,12 @@ def test_pieces_of_others_slide_and_their_marks_pulse(
     browser: Any, open_page: Any, server: Server, game: str, options: Json, piece: str
 ) -> None:
     page = open_page(browser.new_context(reduced_motion="no-preference"))
+    page.context.add_init_script(ANIMATED)
     after_a_move_of_another_player(page, server, game, options)
-    page.wait(lambda: {f"tilewe-{piece}", "tilewe-last"} <= {name for name, _ in page.page.evaluate(MOVES)})
-    page.page.mouse.move(300, 300)  # the board is drawn again, and the movement continues
+    page.page.wait_for_function("() => window.animated.some(([name]) => name === 'tilewe-last')")
+    moved = [transform for name, transform in page.page.evaluate("() => window.animated") if name == f"tilewe-{piece}"]
+    assert moved
+    assert all(transform.startswith("translate(") for transform in moved)
     page.page.wait_for_function("() => !document.getAnimations().some(({effect}) => effect.target.closest('.board'))")
     if game == "duo":
         shown = [int(text) for text in page.page.locator(".player .score").all_inner_texts()]
@@ -56,8 +63,10 @@ def test_pieces_of_others_slide_and_their_marks_pulse(
 
 def test_nothing_moves_with_reduced_motion(open_page: Any, server: Server) -> None:
     page = open_page()
+    page.context.add_init_script(ANIMATED)
     after_a_move_of_another_player(page, server, "duo", {"size": 9})
     page.page.wait_for_function("() => document.querySelector('.board .tilewe-last')")
+    assert page.page.evaluate("() => window.animated") == []
     assert page.page.evaluate("() => document.getAnimations().length") == 0
     shown = [int(text) for text in page.page.locator(".player .score").all_inner_texts()]
     assert shown == page.state["view"]["scores"], "numbers do not count"

@@ -105,10 +105,12 @@ def test_phrases_in_place_of_chat(open_page: Any, server: Server) -> None:
     for seat, page in enumerate((first, second)):
         page.open(created["paths"][seat]).page.wait_for_selector(".board svg")
     board = second.page.locator(".board").bounding_box()
-    first.page.click('[data-focus="phrases"]')
+    first.page.focus('[data-focus="phrases"]')
     buttons = first.page.locator("[data-phrase]")
     assert [button.get_attribute("data-phrase") for button in buttons.all()] == list(PHRASES)
-    first.page.click('[data-phrase="luck"]')
+    for key in ("Enter", "Tab", "Tab", "Enter"):
+        first.page.keyboard.press(key)
+    assert not buttons.first.is_visible(), "the menu closes"
     second.page.wait_for_selector(".player:has-text('Ada') .said:has-text('Good luck!')")
     assert second.page.locator(".board").bounding_box() == board
     second.page.wait_for_function("() => document.getElementById('live').textContent.includes('Ada: Good luck!')")

@@ -21,11 +21,14 @@ export function phraseMenu(say) {
     menu.querySelector("summary").focus();
     say(phrase);
   };
+  function onkeydown(event) {
+    if (event.key === "Escape") menu.open = false;
+  }
   const menu = h(
     "details.menu.phrases",
-    { onkeydown: (event) => event.key === "Escape" && (menu.open = false) },
+    { onkeydown },
     h("summary.button", { ariaLabel: "Say something", title: "Say something", dataset: { focus: "phrases" } }, icon("speech"), h("span", {}, "Say")),
-    h("div.menu-content", {}, Object.entries(PHRASES).map(([phrase, text]) => h("button", { dataset: { phrase }, onclick: () => choose(phrase) }, text))),
+    h("div.menu-content", {}, Object.entries(PHRASES).map(([phrase, text]) => h("button", { dataset: { phrase, focus: `phrase-${phrase}` }, onclick: () => choose(phrase) }, text))),
   );
   return menu;
 }
