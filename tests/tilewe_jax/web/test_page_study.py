@@ -72,6 +72,7 @@ def test_a_study_of_a_record(open_page: Any, server: Server, tmp_path: Path) -> 
     assert card.locator(".reason").inner_text().endswith(".")
     card.focus()
     page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.className").startswith("mistake-card")  # the focus stays
     shown = page.page.locator(".mistake-card.shown b").first.inner_text().split(".")[0]
     assert page.page.locator(".timeline output").inner_text().startswith(f"{int(shown) - 1} /")
     page.page.keyboard.press("Home")

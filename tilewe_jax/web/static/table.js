@@ -49,7 +49,10 @@ export class Table {
     this.trayPlace = h("aside.side.left", { ariaLabel: "Pieces" });
     this.text = h("pre.board-text", { tabIndex: 0, ariaLabel: "Board as text" });
     this.actions = h("div.row.actions", { role: "toolbar", ariaLabel: "Game" });
-    this.panel = h("section.panel", {});
+    // The tabs and their content stay in place, so that updates keep the focus and the scroll position.
+    this.tabs = h("div.tabs", { role: "tablist", ariaLabel: "About the game", onkeydown: (event) => this.#tabKey(event) });
+    this.content = h("div.panel-content", { id: "panel-content", role: "tabpanel" });
+    this.panel = h("section.panel", {}, this.tabs, this.content);
     this.element = h(
       "div.table",
       {},
@@ -154,21 +157,19 @@ export class Table {
     if (!tabs[this.tab]) this.tab = "moves";
     const content = { moves: () => [this.timeline.list, this.services.notes?.()], analysis: () => this.analysis.element, rounds: () => roundsTable(game), rules: () => rulesOf(game) }[this.tab]();
     render(
-      this.panel,
-      h(
-        "div.tabs",
-        { role: "tablist", ariaLabel: "About the game", onkeydown: (event) => this.#tabKey(event, Object.keys(tabs)) },
-        Object.entries(tabs).map(([name, title]) =>
-          h("button.tab", { role: "tab", id: `tab-${name}`, ariaSelected: String(name === this.tab), "aria-controls": "panel-content", tabIndex: name === this.tab ? 0 : -1, dataset: { focus: `tab-${name}` }, onclick: () => this.openTab(name) }, title),
-        ),
+      this.tabs,
+      Object.entries(tabs).map(([name, title]) =>
+        h("button.tab", { role: "tab", id: `tab-${name}`, ariaSelected: String(name === this.tab), "aria-controls": "panel-content", tabIndex: name === this.tab ? 0 : -1, dataset: { focus: `tab-${name}` }, onclick: () => this.openTab(name) }, title),
       ),
-      h("div.panel-content", { id: "panel-content", role: "tabpanel", "aria-labelledby": `tab-${this.tab}` }, content),
     );
+    this.content.setAttribute("aria-labelledby", `tab-${this.tab}`);
+    render(this.content, content);
     if (this.tab === "moves") this.timeline.update();
     else if (this.tab === "analysis") this.analysis.update();
   }
 
-  #tabKey(event, names) {
+  #tabKey(event) {
+    const names = [...this.tabs.children].map(({ id }) => id.replace("tab-", ""));
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
@@ -178,6 +179,7 @@ export class Table {
   }
 
   openTab(name) {
+    if (this.tab !== name) this.content.scrollTop = 0;
     this.tab = name;
     preference.set("tab", name);
     this.update();
