@@ -30,6 +30,7 @@ COMMANDS = {
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
     "solve": "solve:Solve",
+    "puzzles": "puzzles:Puzzles",
     "value-test": "values:ValueTest",
     "play": "play:Play",
     "serve": "serve:Serve",
