@@ -25,7 +25,7 @@ from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
 from tilewe_jax.lanes import rule_per_lane
 from tilewe_jax.networks.base import Outputs, Size
-from tilewe_jax.networks.layers import BFloat16Linear, ValueHead
+from tilewe_jax.networks.layers import BFloat16Linear, Linear, ValueHead
 
 _FEATURE_SCALE = Features(
     opponent_corners_covered=0.5,
@@ -198,24 +198,25 @@ class PolyominoMLP(eqx.Module):
         self.value = ValueHead(width // 2, game.num_players, key_value)
 
     def grown_from(self, model: Any) -> "PolyominoMLP | None":
-        """Return this network with the weights of a network of the same width with ``LinearPolicy``, and the same outputs.
+        """Return this network with the weights of a smaller network, and the outputs of that network.
 
-        Returns ``None`` for other networks.
+        The smaller network has fewer units, ``LinearPolicy`` as its interface, or both. Its units come first, and units that
+        only this network has do not affect them (Chen et al. 2016, Net2Net). Returns ``None`` for other networks.
         """
-        if not isinstance(model, PolyominoMLP) or type(model.interface) is not LinearPolicy:
+        if not isinstance(model, PolyominoMLP) or type(model.interface) not in (LinearPolicy, type(self.interface)):
             return None
-        if model.policy.weight.shape[0] != self.policy.weight.shape[0]:
+
+        def layers(network: PolyominoMLP) -> tuple[Linear, ...]:
+            value = network.value
+            return network.boards, network.numbers, network.hidden, network.policy, value.hidden, value.out
+
+        small, large = layers(model), layers(self)
+        (old, new) = (
+            (boards.weight.shape[0], numbers.weight.shape[0], out.bias.shape) for boards, numbers, *_, out in (small, large)
+        )
+        if old != new or model.hidden.weight.shape > self.hidden.weight.shape:
             return None
-        linear = model.interface.num_logits
-        weight = self.policy.weight.at[:, :linear].set(model.policy.weight)
-        bias = self.policy.bias.at[:linear].set(model.policy.bias)
-
-        def parts(network: PolyominoMLP) -> tuple[Any, ...]:
-            return network.boards, network.numbers, network.hidden, network.value
-
-        policy = eqx.tree_at(lambda layer: (layer.weight, layer.bias), self.policy, (weight, bias))
-        grown = eqx.tree_at(lambda network: (*parts(network), network.policy), self, (*parts(model), policy))
-        return cast(PolyominoMLP, grown)
+        return cast(PolyominoMLP, eqx.tree_at(layers, self, tuple(map(_embed, small, large))))
 
     def __call__(self, encoding: Encoding) -> Outputs:
         game, numbers = self.interface.game, _numbers(self.interface.game, encoding)
@@ -224,6 +225,13 @@ class PolyominoMLP(eqx.Module):
         weights = _heuristic_weights(game, encoding)
         weights = jnp.pad(weights, (0, self.interface.num_logits - len(weights)))
         return Outputs(weights + self.policy(x), *self.value(x), features=x)
+
+
+def _embed(small: Linear, large: Linear) -> Linear:
+    """Return ``large`` with the weights of ``small``, whose outputs do not depend on the inputs that only ``large`` has."""
+    before, after = small.weight.shape
+    weight = large.weight.at[:, :after].set(0).at[:before, :after].set(small.weight)
+    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), large, (weight, large.bias.at[:after].set(small.bias)))
 
 
 def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:
