@@ -1,11 +1,10 @@
 """Behaviour is unchanged.
 
-After an intended change, ``tilewe-jax bench signature --json > tests/data/signature.json`` updates the table, and the commit
-message says why.
+After an intended change, ``tilewe-jax bench signature --json > tilewe_jax/cli/benchmarks/signature.json`` updates the
+table, and the commit message says why.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,7 +16,7 @@ import tilewe_jax
 from tests.tilewe_jax.cli.test_cli import run
 from tilewe_jax.cli.benchmarks import signature
 
-TABLE = json.loads((Path(__file__).parent / "data" / "signature.json").read_text())
+TABLE = json.loads(signature.TABLE.read_text())
 FAST = {(name, "random") for name in ("tilewe_2_players", "duo_official", "santorini")}
 """Cells that take less than about 10 seconds with an empty compilation cache."""
 
@@ -73,7 +72,7 @@ def test_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(signature, "signature", known)
     code, out, err = run(capsys, "bench", "--signature", "--json")
     assert (code, err) == (0, "")
-    assert out == (Path(__file__).parent / "data" / "signature.json").read_text()
+    assert out == signature.TABLE.read_text()
     assert names == list(signature.SETUPS)
     code, out, err = run(capsys, "bench", "--signature", "--game", "tilewe")
     assert (code, err) == (0, "")

@@ -42,6 +42,7 @@ COMMANDS = {
     "site": "site:Site",
     "convert": "gtp:Convert",
     "gtp": "gtp:Gtp",
+    "selftest": "selftest:Selftest",
     "bench play": "bench:Play",
     "bench search": "bench:Search",
     "bench train": "bench:Train",

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -33,6 +34,8 @@ from tilewe_jax.search import (
     playout_evaluator,
 )
 
+TABLE = Path(__file__).with_suffix(".json")
+"""The hashes of this version, computed on a CPU."""
 RANDOM_GAMES = 64
 POLICY_GAMES = 8
 POSITIONS = 16
@@ -96,10 +99,10 @@ def signature(name: str, columns: Iterable[str] | None = None) -> dict[str, str]
     searches with the shipped weights. By default all columns of the setup, see ``columns_of``.
     """
     available = columns_of(name)
-    return {column: available[column](SETUPS[name]) for column in (available if columns is None else columns)}
+    return {column: digest(available[column](SETUPS[name])) for column in (available if columns is None else columns)}
 
 
-def columns_of(name: str) -> dict[str, Callable[[Setup], str]]:
+def columns_of(name: str) -> dict[str, Callable[[Setup], list[Any]]]:
     """Return the columns of one of ``SETUPS`` with their functions. Raises ``KeyError`` for an unknown name."""
     setup = SETUPS[name]
     has = {"random": True, "search": bool(setup.searches), "network": bool(setup.networks)}
@@ -121,18 +124,18 @@ def _array_hash(array: np.ndarray) -> bytes:
     return hashlib.sha256(f"{dtype.str} {array.shape} ".encode() + array.astype(dtype).tobytes()).digest()
 
 
-def _random(setup: Setup) -> str:
-    """Hash random games, the legal actions of their positions, and games of the policy of the setup."""
+def _random(setup: Setup) -> list[Any]:
+    """Return random games, the legal actions of their positions, and games of the policy of the setup."""
     game = setup.make()
-    results = [_random_games(game), jax.jit(jax.vmap(game.legal_action_mask))(_positions(game))]
+    results: list[Any] = [_random_games(game), jax.jit(jax.vmap(game.legal_action_mask))(_positions(game))]
     if setup.policy:
         policy = game.policies()[setup.policy]
         results.append(jax.jit(lambda key: trajectories(game, key, POLICY_GAMES, policy))(jax.random.key(1)))
-    return digest(results)
+    return results
 
 
-def _search(setup: Setup) -> str:
-    """Hash the actions and visits of searches without a network.
+def _search(setup: Setup) -> list[Any]:
+    """Return the actions and visits of searches without a network.
 
     ``puct`` evaluates leaves by playouts, ``gumbel`` by static heuristics, with determinizations for hidden information.
     ``tree`` is PUCT with heuristics in an information-set tree.
@@ -149,7 +152,7 @@ def _search(setup: Setup) -> str:
         "tree": InformationSetSearch(game, heuristic, _RULES["puct"], _SETTINGS),
     }
     states, keys = _positions(game), jax.random.split(jax.random.key(2), POSITIONS)
-    return digest([jax.jit(jax.vmap(partial(_summary, searches[search])))(states, keys) for search in setup.searches])
+    return [jax.jit(jax.vmap(partial(_summary, searches[search])))(states, keys) for search in setup.searches]
 
 
 def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple[Array, ...]:
@@ -166,8 +169,8 @@ def _summary(search: Callable[..., Any], state: Any, key: PRNGKeyArray) -> tuple
     return result.action, actions[order], visits[order]
 
 
-def _network(setup: Setup) -> str:
-    """Hash the actions of searches with the shipped weights: ``puct``, ``gumbel``."""
+def _network(setup: Setup) -> list[Any]:
+    """Return the actions of searches with the shipped weights: ``puct``, ``gumbel``."""
     game = setup.make()
     states, keys = _positions(game), jax.random.split(jax.random.key(3), POSITIONS)
     decide = jax.jit(jax.vmap(Agent.act, in_axes=(None, 0, 0)))
@@ -181,7 +184,13 @@ def _network(setup: Setup) -> str:
         )
         for rule in setup.networks
     ]
-    return digest([decide(agent(spec, game), states, keys) for spec in specs])
+    return [decide(agent(spec, game), states, keys) for spec in specs]
+
+
+def forget_games() -> None:
+    """Forget the random games and their positions, which are computed once in a process."""
+    _random_games.cache_clear()
+    _positions.cache_clear()
 
 
 @cache
@@ -202,5 +211,5 @@ def _positions(game: Game[Any]) -> Any:
     return jax.jit(jax.vmap(replay, in_axes=(0, 0, 0, None)))(games.initial, games.actions, plies, jnp.max(plies))
 
 
-COLUMNS: dict[str, Callable[[Setup], str]] = {"random": _random, "search": _search, "network": _network}
-"""Columns of the table with the functions that compute them."""
+COLUMNS: dict[str, Callable[[Setup], list[Any]]] = {"random": _random, "search": _search, "network": _network}
+"""Columns of the table with the functions that compute what is hashed."""
