@@ -234,7 +234,7 @@ def _sentence(result: Result) -> str:
     if "rules" in found:
         return f"wrong: {where}: the {found['what']} of game {found['game']} at ply {found['ply']} differ from the rules"
     if "row" in found:
-        return f"wrong: {where}: row {found['row']} of {found['what']} differs from the CPU, as {counted(found['rows'], 'row')}"
+        return f"wrong: {where}: row {found['row']} of {found['what']} differs from the CPU, as {counted(found['rows'], 'rows')}"
     return f"wrong: {where}: device and CPU of this machine agree, and differ from the shipped results"
 
 
@@ -247,4 +247,4 @@ def _print(results: list[Result], left: int, about: dict[str, Any]) -> None:
     versions = f"{about['device']}, JAX {about['jax']}, jaxlib {about['jaxlib']}"
     exact = sum(result.verdict == "exact" for result in results)
     rest = f"; {left} were not reached, see --minutes" if left else ""
-    out.print(f"{exact} of {counted(len(results), 'check')} exact on {versions}{rest}")
+    out.print(f"{exact} of {counted(len(results), 'checks')} exact on {versions}{rest}")

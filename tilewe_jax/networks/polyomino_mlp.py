@@ -231,7 +231,8 @@ def _embed(small: Linear, large: Linear) -> Linear:
     """Return ``large`` with the weights of ``small``, whose outputs do not depend on the inputs that only ``large`` has."""
     before, after = small.weight.shape
     weight = large.weight.at[:, :after].set(0).at[:before, :after].set(small.weight)
-    return eqx.tree_at(lambda layer: (layer.weight, layer.bias), large, (weight, large.bias.at[:after].set(small.bias)))
+    embedded = eqx.tree_at(lambda layer: (layer.weight, layer.bias), large, (weight, large.bias.at[:after].set(small.bias)))
+    return cast(Linear, embedded)
 
 
 def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:
