@@ -234,7 +234,8 @@ def _sentence(result: Result) -> str:
     if "rules" in found:
         return f"wrong: {where}: the {found['what']} of game {found['game']} at ply {found['ply']} differ from the rules"
     if "row" in found:
-        return f"wrong: {where}: row {found['row']} of {found['what']} differs from the CPU, as {counted(found['rows'], 'rows')}"
+        differ = f"{counted(found['rows'], 'rows')} of {found['what']}"
+        return f"wrong: {where}: device and CPU differ in {differ}, first in row {found['row']}"
     return f"wrong: {where}: device and CPU of this machine agree, and differ from the shipped results"
 
 
