@@ -44,6 +44,9 @@ class Train(Trust, Json):
     """Folder of the run, for its checkpoints, weights, metrics, evaluation games and report (required)."""
     resume: bool = False
     """Continue the run in the folder of --out, with its settings."""
+    resume_or_start: bool = False
+    """Continue the run in the folder of --out, or start it there if the folder has none: the same command for each attempt of a
+    job that is queued again."""
     checkpoint: Annotated[int | None, Option("ITERATION")] = None
     """Checkpoint from which --resume continues, instead of the newest one. Later ones are renamed and kept."""
     minutes: float | None = None
@@ -90,6 +93,8 @@ class Train(Trust, Json):
             raise UsageError("--coordinator, --num-processes and --process-id must be given together")
         if self.distributed:
             check_unused(self, "with --distributed", "coordinator", "num_processes", "process_id")
+        if self.resume and self.resume_or_start:
+            raise UsageError("--resume and --resume-or-start exclude each other; give one of them")
         if self.checkpoint is not None and not self.resume:
             raise UsageError("--checkpoint needs --resume")
         if self.join_timeout is not None and not self._is_one_of_several:
@@ -105,8 +110,10 @@ class Train(Trust, Json):
         from tilewe_jax.training import processes
         from tilewe_jax.training import run as training
         from tilewe_jax.training.checkpoint import CheckpointError
+        from tilewe_jax.training.loop import is_free
 
         assert self.out
+        folder = self.out
         given = named(self.set) | ({"checkpoint.slim": "true"} if self.slim else {})
         minutes = math.inf if self.minutes is None else self.minutes
         try:
@@ -114,10 +121,12 @@ class Train(Trust, Json):
                 if self._is_one_of_several:
                     self._join()
                 with processes.reporting():
-                    config = presets.configured(self.preset, given, self.out, self.resume)
-                self._print_note()
+                    resume = self.resume or (self.resume_or_start and bool(processes.led(lambda: not is_free(folder))))
+                    preset = None if self.resume_or_start and resume and not _is_file(self.preset) else self.preset
+                    config = presets.configured(preset, given, folder, resume)
+                self._print_note(resume)
                 return training.train(
-                    config, self.out, self.resume, self.devices, err, minutes, self.json, from_checkpoint=self.checkpoint
+                    config, folder, resume, self.devices, err, minutes, self.json, from_checkpoint=self.checkpoint
                 )
         except (CheckpointError, processes.MissingProcessError) as error:
             raise FailedError(str(error)) from None
@@ -140,11 +149,16 @@ class Train(Trust, Json):
         interrupts.is_shared = True
         interrupts.at_end.append(processes.leave)
 
-    def _print_note(self) -> None:
+    def _print_note(self, resume: bool) -> None:
         """Note that a preset changes no settings of a resumed run."""
-        if self.resume and self.preset and not self.json:
-            note = f"the run in {self.out} keeps its settings, except for --set; {self.preset} only registers architectures"
-            err.print(note)
+        if resume and self.preset and not self.json:
+            role = "only registers architectures" if _is_file(self.preset) else "is not used"
+            err.print(f"the run in {self.out} keeps its settings, except for --set; {self.preset} {role}")
+
+
+def _is_file(preset: str | None) -> bool:
+    """Return whether a preset is a file of Python, which may register architectures."""
+    return preset is not None and preset.endswith(".py")
 
 
 def _list(section: tuple[str, ...], as_json: bool) -> None:

@@ -27,12 +27,13 @@ is_shared = False
 
 
 def signals() -> list[int]:
-    """Return the signals that end a command: SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under ``nohup``."""
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    hangup = getattr(signal, "SIGHUP", None)
-    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
-        numbers.append(hangup)
-    return [int(number) for number in numbers]
+    """Return the signals that end a command: SIGINT and SIGTERM, and unless they are ignored SIGHUP and SIGUSR1.
+
+    ``nohup`` ignores SIGHUP. Schedulers send SIGUSR1 before the time of a job is over.
+    """
+    others = [number for name in ("SIGHUP", "SIGUSR1") if (number := getattr(signal, name, None)) is not None]
+    heard = [number for number in others if signal.getsignal(number) is not signal.SIG_IGN]
+    return [int(number) for number in (signal.SIGINT, signal.SIGTERM, *heard)]
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -184,22 +184,23 @@ def test_full_disk_keeps_the_previous_checkpoint(environment: dict[str, str], tm
 
 @pytest.mark.slow
 def test_run_killed_at_random_moments(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
-    """The run resumes from undamaged checkpoints, and ends with the same metrics as an uninterrupted run."""
+    """The same command, queued again, ends with the same metrics as an uninterrupted run."""
     folder, straight, chance = tmp_path / "run", tmp_path / "straight", random.Random(0)
     settings = [*SETTINGS, "iterations=400"]
-    begin = ["--out", str(folder), "--set", *settings]
-    started.append(Training(environment, *begin))
+    job = ["--resume-or-start", "--out", str(folder), "--set", *settings]
+    started.append(Training(environment, *job))
     reached = 0
-    for _ in range(10):
+    for attempt in range(20):
         wait_for_iterations(folder, reached + 2)
         time.sleep(3 * chance.random())
-        started[-1].process.send_signal(signal.SIGKILL)
-        started[-1].end()
+        number = (signal.SIGKILL, signal.SIGUSR1, signal.SIGTERM)[attempt % 3]
+        started[-1].process.send_signal(number)
+        assert started[-1].end()[0] == (-signal.SIGKILL if number == signal.SIGKILL else 130)
         kept = checkpoint.numbers(folder / "checkpoints")
         assert kept
         assert kept[-1] >= reached
         reached = kept[-1]
-        started.append(Training(environment, "--resume", "--out", str(folder), "--set", "iterations=400"))
+        started.append(Training(environment, *job))
     assert started[-1].end(600)[0] == 0
     started.append(Training(environment, "--out", str(straight), "--set", *settings))
     assert started[-1].end(600)[0] == 0

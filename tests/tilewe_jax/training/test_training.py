@@ -122,6 +122,28 @@ def test_report_before_any_game_has_ended(toy_run: Path, tmp_path: Path) -> None
     assert "Calibration" not in text
 
 
+def test_the_same_command_starts_and_resumes(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(training, "Program", lambda config, devices: program)
+    preset, folder = tmp_path / "preset.py", tmp_path / "run"
+    preset.write_text("from tests.toy import SHORT as CONFIG")
+    job = ["train", "--preset", str(preset), "--out", str(folder), "--resume-or-start", "--json"]
+    for iterations in (1, 2):
+        code, out, err = run(capsys, *job, "--set", f"iterations={iterations}")
+        assert code == 0, err
+        assert json.loads(out)["iterations"] == iterations
+    assert [row["iteration"] for row in metrics.read(folder / metrics.METRICS)] == [1, 2]
+    code, out, err = run(capsys, "train", "--preset", "santorini_cpu", *job[3:], "--set", "iterations=3")
+    assert code == 0, err
+    assert json.loads(out)["iterations"] == 3
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    for arguments, expected in ((("--out", str(tmp_path / "other")), 1), (("--out", str(folder), "--resume"), 2)):
+        code, out, err = run(capsys, "train", "--resume-or-start", *arguments)
+        assert (code, out) == (expected, "")
+
+
 def test_train_shows_progress_unless_quiet(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
