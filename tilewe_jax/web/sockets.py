@@ -395,8 +395,8 @@ def server_config(
     sockets = {"sockets": counts}
     for name in ("tilewe_jax.web", "uvicorn.error"):
         logger = logging.getLogger(name)
-        if not any(isinstance(each, RepeatFilter) for each in logger.filters):
-            logger.addFilter(RepeatFilter())
+        others = [each for each in logger.filters if not isinstance(each, RepeatFilter)]
+        logger.filters = [*others, RepeatFilter()]  # a new server counts its messages from 0
     return uvicorn.Config(
         Proxied(counts, app),
         log_config=None,

@@ -106,6 +106,18 @@ def test_connections_of_one_address_leave_room_for_others(tmp_path: Path, caplog
     assert 1 <= len(lines) <= 3
 
 
+def test_a_new_server_counts_its_messages_from_0(caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError
+
+    for _ in range(2):
+        caplog.clear()
+        server_config(app, limited())
+        for _ in range(9):
+            logging.getLogger("tilewe_jax.web").warning("too many")
+        assert len(caplog.records) == 3
+
+
 def test_a_body_that_does_not_arrive(tmp_path: Path) -> None:
     limits = limited(body_seconds=0.2)
     with running(create_app(Store(tmp_path / "games"), limits=limits), limits) as address:
