@@ -49,6 +49,10 @@ class EndingSolver:
         padded[: len(actions)] = actions
         return self._replay(self.game.init_from_deal(deal), padded)
 
+    def after(self, state: Any, action: int) -> Any:
+        """Return the state after a legal action."""
+        return self._apply(state, np.int32(action))
+
     def solve(self, state: Any) -> Solution:
         """Return the solution of a position, as NumPy values. Raises like ``Game.step`` for a state of another game."""
         check_state(self.game, state)
@@ -63,7 +67,7 @@ class EndingSolver:
         actions = []
         while solution.is_exact and solution.action >= 0:
             actions.append(int(solution.action))
-            state = self._apply(state, np.int32(solution.action))
+            state = self.after(state, int(solution.action))
             solution = self.solve(state)
         return actions
 

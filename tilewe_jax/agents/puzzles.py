@@ -1,6 +1,6 @@
 """Puzzles from recorded games: positions in which one move alone wins, proven by the solver of endings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from tilewe_jax.host_games import OFFERS
 from tilewe_jax.records import Record
 
 PUZZLE = "puzzle"
-"""Name of the field of a record that holds what is asked, see ``Puzzle.record``."""
+"""Name of the field of a record with the question and its answer, see ``Puzzle.record``."""
 
 
 @dataclass(frozen=True)
@@ -67,34 +67,33 @@ class PuzzleFinder:
             positions.append(positions[-1].after(action))
         found: list[tuple[tuple[bool, int], int, int]] = []
         for move in reversed(range(len(actions))):
-            position, before = positions[move], tuple(actions[:move])
-            solution = self._outcomes.solve(self._outcomes.state(before, deal))
+            position, state = positions[move], self._outcomes.state(actions[:move], deal)
+            solution = self._outcomes.solve(state)
             if not solution.has_outcome:
                 break
-            legal = position.legal_actions()
-            if solution.returns[position.current_player] == 1.0 and len(legal) >= self._min_legal:
-                wins = list(self._wins(deal, before, position))
-                if len(wins) == 1 and wins[0] is not None and not position.after(wins[0]).is_terminal:
-                    found.append(((not self._is_obvious(position, wins[0]), len(legal)), move, wins[0]))
+            num_legal = len(position.legal_actions())
+            if solution.returns[position.current_player] != 1.0 or num_legal < self._min_legal:
+                continue
+            win = self._only_win(position, state)
+            if win is not None and not position.after(win).is_terminal:
+                found.append(((not self._is_obvious(position, win), num_legal), move, win))
         if not found:
             return None
         (is_hard, num_legal), move, action = max(found)
-        after = (*actions[:move], action)
-        state = self._margins.state(after, deal)
+        state = self._margins.state((*actions[:move], action), deal)
         line = (action, *self._margins.line(state, self._margins.solve(state)))
         return Puzzle(deal, tuple(actions[:move]), positions[move].current_player, line, num_legal, not is_hard)
 
-    def _wins(self, deal: Any, before: Sequence[int], position: HostPosition) -> Iterator[int | None]:
-        """Yield the actions that win, two at most; ``None`` for one whose outcome is not proven."""
-        wins = 0
+    def _only_win(self, position: HostPosition, state: Any) -> int | None:
+        """Return the only winning action; ``None`` if several win, or if the outcome of an action is not proven."""
+        only = None
         for action in position.legal_actions():
-            solution = self._outcomes.solve(self._outcomes.state((*before, action), deal))
+            solution = self._outcomes.solve(self._outcomes.after(state, action))
             is_win = bool(solution.returns[position.current_player] == 1.0)
-            if is_win or not solution.has_outcome:
-                yield action if is_win else None
-                wins += 1
-                if wins == 2:
-                    return
+            if not solution.has_outcome or (is_win and only is not None):
+                return None
+            only = action if is_win else only
+        return only
 
     def _is_obvious(self, position: HostPosition, action: int) -> bool:
         if self._heuristics is None:

@@ -238,13 +238,10 @@ class Signature(Json):
     """Game whose hashes are printed; by default all games."""
 
     def run(self) -> None:
-        from tilewe_jax.cli.benchmarks.signature import COLUMNS, SETUPS, signature
+        from tilewe_jax.cli.benchmarks.signature import COLUMNS, setups_of, signature
 
-        names = [name for name, setup in SETUPS.items() if self.game in ("", setup.game)]
-        if not names:
-            available = list(dict.fromkeys(setup.game for setup in SETUPS.values()))
-            hint = did_you_mean(self.game, available)
-            raise UsageError(f"the signature has no game {self.game!r}{hint}; it has {', '.join(available)}")
+        with usage_errors():
+            names = setups_of(self.game)
         hashes = {}
         with progress(len(names), "hashes", "compiling and playing", quiet=self.json) as shown:
             for name in names:

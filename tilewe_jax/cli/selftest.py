@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from tilewe_jax.arguments import Option
-from tilewe_jax.cli.common import FailedError, Json, UsageError, check_positive, check_writable, out, progress
+from tilewe_jax.cli.common import FailedError, Json, check_positive, check_writable, out, progress, usage_errors
 from tilewe_jax.cli.tables import Rows
-from tilewe_jax.utils.words import counted, did_you_mean
+from tilewe_jax.utils.words import counted
 
 IMPORTANCE = ("santorini", "duo_official", "tilewe", "triominos")
 """Games whose columns are checked first; they have all forms of the rules, of the searches and of the networks."""
 AGREEMENT = 0.75
-"""Fraction of the actions of a network's search that a device may round differently: its products are in bfloat16."""
+"""Minimum fraction of the decisions of networks that agree with the CPU; devices round products in bfloat16 differently."""
 ADVICE = (
     "Please attach the report to an issue. To find the cause, run the command again with JAX_DISABLE_MOST_OPTIMIZATIONS=1,"
     " without your own XLA_FLAGS, with another version of jaxlib, and with JAX_PLATFORMS=cpu"
@@ -61,10 +61,8 @@ class Selftest(Json):
 
         check_positive(minutes=self.minutes)
         check_writable(self.report)
-        names = [name for name, setup in signature.SETUPS.items() if self.game in ("", setup.game)]
-        if not names:
-            games = list(dict.fromkeys(setup.game for setup in signature.SETUPS.values()))
-            raise UsageError(f"no game {self.game!r}{did_you_mean(self.game, games)}; there are {', '.join(games)}")
+        with usage_errors():
+            names = signature.setups_of(self.game)
         cells = _in_order([(name, column) for name in names for column in signature.columns_of(name)])
         results: list[Result] = []
         end = time.monotonic() + 60 * self.minutes
@@ -132,21 +130,17 @@ def _in_order(cells: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _explain(setup: Any, column: str, results: list[Any]) -> tuple[str, dict[str, Any]]:
-    """Return the verdict on results that are not those of the table, and the first difference."""
+    """Return the verdict on results that differ from the table, and the first difference."""
     if column == "random":
         first = next(_broken_rules(setup.make(), results), None)
         if first:
             return "wrong", first
     if not _has_random_numbers_of_the_table():
         return "other random numbers", {}
-    on_cpu = _on_cpu(setup, column)
-    differences = [_first_difference(*pair) for pair in _arrays(results, on_cpu)]
-    first = next(
-        (difference for difference in differences if difference), {"cpu": "the CPU of this machine has the same results"}
-    )
-    if column == "network" and all(_agreement(*pair) >= AGREEMENT for pair in _arrays(results, on_cpu)):
-        return "rounded", first
-    return "wrong", first
+    differences = [_difference(*arrays) for arrays in _arrays(results, _on_cpu(setup, column))]
+    found = next(filter(None, differences), {"cpu": "the CPU of this machine has the same results"})
+    is_rounded = column == "network" and all(each.get("fraction", 0.0) <= 1 - AGREEMENT for each in differences)
+    return ("rounded" if is_rounded else "wrong"), found
 
 
 def _has_random_numbers_of_the_table() -> bool:
@@ -211,21 +205,16 @@ def _arrays(results: list[Any], others: list[Any]) -> Iterator[tuple[str, Any, A
             yield jax.tree_util.keystr(path), np.asarray(leaf), np.asarray(other)
 
 
-def _first_difference(path: str, device: Any, cpu: Any) -> dict[str, Any]:
-    """Return the first row in which two arrays differ, with both values; empty if they are equal."""
+def _difference(path: str, device: Any, cpu: Any) -> dict[str, Any]:
+    """Return the first row in which two arrays differ, with both values, and how many differ; empty if they are equal."""
     import numpy as np
 
     rows = np.flatnonzero((device != cpu).reshape(len(device), -1).any(axis=1))
     if not len(rows):
         return {}
     row = int(rows[0])
-    return {"what": path, "row": row, "rows": len(rows), "device": device[row].tolist(), "cpu": cpu[row].tolist()}
-
-
-def _agreement(path: str, device: Any, cpu: Any) -> float:
-    """Return the fraction of equal rows."""
-    del path
-    return float((device == cpu).reshape(len(device), -1).all(axis=1).mean())
+    values = {"device": device[row].tolist(), "cpu": cpu[row].tolist()}
+    return {"what": path, "row": row, "rows": len(rows), "fraction": len(rows) / len(device), **values}
 
 
 def _sentence(result: Result) -> str:

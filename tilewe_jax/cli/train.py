@@ -122,7 +122,8 @@ class Train(Trust, Json):
                     self._join()
                 with processes.reporting():
                     resume = self.resume or (self.resume_or_start and bool(processes.led(lambda: not is_free(folder))))
-                    preset = None if self.resume_or_start and resume and not _is_file(self.preset) else self.preset
+                    is_named = self.preset is not None and not presets.is_file(self.preset)
+                    preset = None if self.resume_or_start and resume and is_named else self.preset
                     config = presets.configured(preset, given, folder, resume)
                 self._print_note(resume)
                 return training.train(
@@ -151,14 +152,11 @@ class Train(Trust, Json):
 
     def _print_note(self, resume: bool) -> None:
         """Note that a preset changes no settings of a resumed run."""
+        from tilewe_jax import presets
+
         if resume and self.preset and not self.json:
-            role = "only registers architectures" if _is_file(self.preset) else "is not used"
+            role = "only registers architectures" if presets.is_file(self.preset) else "is not used"
             err.print(f"the run in {self.out} keeps its settings, except for --set; {self.preset} {role}")
-
-
-def _is_file(preset: str | None) -> bool:
-    """Return whether a preset is a file of Python, which may register architectures."""
-    return preset is not None and preset.endswith(".py")
 
 
 def _list(section: tuple[str, ...], as_json: bool) -> None:

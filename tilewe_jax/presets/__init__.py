@@ -20,6 +20,11 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
+def is_file(name: str) -> bool:
+    """Return whether the name of a preset is that of a Python file, which may register architectures and games."""
+    return name.endswith(".py")
+
+
 def load(name: str) -> TrainConfig:
     """Load the settings of a preset.
 
@@ -29,7 +34,7 @@ def load(name: str) -> TrainConfig:
 
     Raises ``ValueError`` for unknown presets, and if the file raises.
     """
-    if name.endswith(".py"):
+    if is_file(name):
         try:
             with open_input(name, _LIMIT):
                 pass
@@ -62,7 +67,7 @@ def configured(preset: str | None, given: dict[str, str], folder: Path, resume: 
     """
     if not resume:
         return changed(load(preset) if preset else TrainConfig(), given)
-    if preset and not preset.endswith(".py"):
+    if preset and not is_file(preset):
         raise ValueError(
             "--resume uses the settings of the run; with it, --preset must be a Python file that registers architectures or"
             f" games, got {preset!r}"

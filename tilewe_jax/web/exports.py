@@ -189,7 +189,7 @@ class Studies:
         return await self._rooms.analysis(session, move, agent, simulations, address=address)
 
     async def line(self, study_id: str, request: Any) -> Json:
-        """Return the position after other moves than those of a game, for a client that plays on from a position.
+        """Return a position after moves that leave a game, for a client that plays on from a position.
 
         Args:
           study_id: the study.

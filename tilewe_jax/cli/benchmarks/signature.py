@@ -33,6 +33,7 @@ from tilewe_jax.search import (
     heuristic_evaluator,
     playout_evaluator,
 )
+from tilewe_jax.utils.words import did_you_mean
 
 TABLE = Path(__file__).with_suffix(".json")
 """The hashes of this version, computed on a CPU."""
@@ -100,6 +101,14 @@ def signature(name: str, columns: Iterable[str] | None = None) -> dict[str, str]
     """
     available = columns_of(name)
     return {column: digest(available[column](SETUPS[name])) for column in (available if columns is None else columns)}
+
+
+def setups_of(game: str) -> list[str]:
+    """Return the names of the setups of a game, or of all games for an empty text. Raises ``ValueError`` for other games."""
+    games = list(dict.fromkeys(setup.game for setup in SETUPS.values()))
+    if game and game not in games:
+        raise ValueError(f"the signature has no game {game!r}{did_you_mean(game, games)}; it has {', '.join(games)}")
+    return [name for name, setup in SETUPS.items() if game in ("", setup.game)]
 
 
 def columns_of(name: str) -> dict[str, Callable[[Setup], list[Any]]]:
