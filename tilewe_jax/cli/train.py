@@ -4,7 +4,8 @@ import json
 import math
 import sys
 import textwrap
-from dataclasses import dataclass, fields
+import time
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +50,9 @@ class Train(Trust, Json):
     job that is queued again."""
     checkpoint: Annotated[int | None, Option("ITERATION")] = None
     """Checkpoint from which --resume continues, instead of the newest one. Later ones are renamed and kept."""
+    seeds: int | None = None
+    """Train this many runs one after another, with consecutive seeds from the setting seed, in the folders seed0, seed1... of
+    --out, and compare them in its report.html."""
     minutes: float | None = None
     """Minutes after which this command ends, with a checkpoint; max_minutes is the limit of the whole run."""
     slim: bool = False
@@ -87,7 +91,7 @@ class Train(Trust, Json):
             raise UsageError("--out is needed, the folder of the run")
         if self.devices is not None:
             common.ask_for_devices(self.devices)
-        check_positive(minutes=self.minutes, join_timeout=self.join_timeout)
+        check_positive(minutes=self.minutes, join_timeout=self.join_timeout, seeds=self.seeds)
         processes = (self.coordinator, self.num_processes, self.process_id)
         if any(value is not None for value in processes) and None in processes:
             raise UsageError("--coordinator, --num-processes and --process-id must be given together")
@@ -97,6 +101,8 @@ class Train(Trust, Json):
             raise UsageError("--resume and --resume-or-start exclude each other; give one of them")
         if self.checkpoint is not None and not self.resume:
             raise UsageError("--checkpoint needs --resume")
+        if self.seeds is not None:
+            check_unused(self, "with --seeds", "checkpoint")
         if self.join_timeout is not None and not self._is_one_of_several:
             raise UsageError("--join-timeout needs --coordinator or --distributed")
 
@@ -105,36 +111,68 @@ class Train(Trust, Json):
         return self.coordinator is not None or self.distributed
 
     def _train(self) -> dict[str, Any]:
-        """Train, and return the figures of the run."""
-        from tilewe_jax import presets
+        """Train, and return the figures of the run, or of the runs with ``--seeds``."""
         from tilewe_jax.training import processes
-        from tilewe_jax.training import run as training
         from tilewe_jax.training.checkpoint import CheckpointError
-        from tilewe_jax.training.loop import is_free
 
         assert self.out
-        folder = self.out
-        given = named(self.set) | ({"checkpoint.slim": "true"} if self.slim else {})
-        minutes = math.inf if self.minutes is None else self.minutes
         try:
             with usage_errors():
                 if self._is_one_of_several:
                     self._join()
-                with processes.reporting():
-                    resume = self.resume or (self.resume_or_start and bool(processes.led(lambda: not is_free(folder))))
-                    is_named = self.preset is not None and not presets.is_file(self.preset)
-                    preset = None if self.resume_or_start and resume and is_named else self.preset
-                    config = presets.configured(preset, given, folder, resume)
-                self._print_note(resume)
-                return training.train(
-                    config, folder, resume, self.devices, err, minutes, self.json, from_checkpoint=self.checkpoint
-                )
+                return self._train_in(self.out) if self.seeds is None else self._train_seeds(self.out, self.seeds)
         except (CheckpointError, processes.MissingProcessError) as error:
             raise FailedError(str(error)) from None
         except processes.EndedProcessError as error:
             raise (UsageError if error.code == 2 else FailedError)(str(error)) from None
         except processes.LostProcessError as error:
             raise FailedError(f"lost another process of the run ({error}); start all of them again with --resume") from None
+
+    def _train_seeds(self, folder: Path, count: int) -> dict[str, Any]:
+        """Train runs that differ in their seed one after another, and compare them."""
+        from tilewe_jax.training import comparison, processes
+
+        began, limit = time.monotonic(), math.inf if self.minutes is None else self.minutes * 60
+        runs: list[dict[str, Any]] = []
+        for index in range(count):
+            late = processes.led(lambda: time.monotonic() - began > limit)
+            if runs and late:
+                break
+            runs.append(self._train_in(folder / f"seed{index}", index, time.monotonic() - began))
+            if runs[-1]["interrupted"]:
+                break
+        figures = {"runs": runs, "interrupted": runs[-1]["interrupted"]}
+        if "report" not in runs[-1]:  # not the leading process
+            return figures
+        path = str(comparison.write(comparison.runs_in(folder), folder / "report.html"))
+        if not self.json:
+            err.print(f"{len(runs)} runs; report: {path}")
+        return {**figures, "report": path}
+
+    def _train_in(self, folder: Path, index: int = 0, used_seconds: float = 0.0) -> dict[str, Any]:
+        """Train a run in a folder, and return its figures.
+
+        Args:
+            folder: folder of the run.
+            index: number added to the setting ``seed`` of a new run.
+            used_seconds: time of this command that other runs have used.
+        """
+        from tilewe_jax import presets
+        from tilewe_jax.training import processes
+        from tilewe_jax.training import run as training
+        from tilewe_jax.training.loop import is_free
+
+        given = named(self.set) | ({"checkpoint.slim": "true"} if self.slim else {})
+        minutes = math.inf if self.minutes is None else self.minutes - used_seconds / 60
+        with processes.reporting():
+            resume = self.resume or (self.resume_or_start and bool(processes.led(lambda: not is_free(folder))))
+            is_named = self.preset is not None and not presets.is_file(self.preset)
+            preset = None if self.resume_or_start and resume and is_named else self.preset
+            config = presets.configured(preset, given, folder, resume)
+            if index and not resume:
+                config = replace(config, seed=config.seed + index)
+        self._print_note(resume)
+        return training.train(config, folder, resume, self.devices, err, minutes, self.json, from_checkpoint=self.checkpoint)
 
     def _join(self) -> None:
         """Join the other processes, and end together with them."""
@@ -209,21 +247,36 @@ def _presets() -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Report(Json):
-    """Write the report of a run of `train`: an HTML file with its curves and games."""
+    """Write the report of a run of `train`: an HTML file with its curves and games.
 
-    folder: Annotated[Path, Option("FOLDER")]
-    """Folder of the run, as given to `train --out`."""
+    Given several runs, or a folder that `train --seeds` filled with runs, compare them: curves of the losses and of the win
+    rates, with 95 % bands over the runs that differ only in their seed.
+    """
+
+    folders: Annotated[tuple[Path, ...], Option("FOLDER ...")]
+    """Folder of the run, as given to `train --out`, or folders to compare."""
+    out: Annotated[Path | None, Option("FILE")] = None
+    """HTML file of a comparison; report.html of the folder if the runs are in one folder."""
     curve: Path | None = None
-    """Also write a picture of its win rates against each opponent to this file, as SVG."""
+    """Also write a picture of a run's win rates against each opponent to this file, as SVG."""
 
     def run(self) -> None:
-        from tilewe_jax.training import report
+        from tilewe_jax.training import comparison, report
         from tilewe_jax.utils.files import replacing
 
+        check_writable(self.out)
         check_writable(self.curve)
+        runs = [run for folder in self.folders for run in comparison.runs_in(folder) or [folder]]
         with usage_errors():
-            path = report.write(self.folder)
-            if self.curve:
-                with replacing(self.curve) as file:
-                    file.write(report.curve(self.folder))
+            if list(self.folders) == runs[:1]:
+                check_unused(self, "with one run", "out")
+                path = report.write(runs[0])
+                if self.curve:
+                    with replacing(self.curve) as file:
+                        file.write(report.curve(runs[0]))
+            else:
+                check_unused(self, "with several runs", "curve")
+                if self.out is None and len(self.folders) > 1:
+                    raise UsageError("--out is needed, the HTML file of the comparison")
+                path = comparison.write(runs, self.out or self.folders[0] / "report.html")
         print(json.dumps({"report": str(path)}) if self.json else path)

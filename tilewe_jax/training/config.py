@@ -20,6 +20,9 @@ from tilewe_jax.search.solve import check_solvable
 from tilewe_jax.settings import setting
 from tilewe_jax.utils.files import read_json
 
+CONFIG = "config.json"
+"""File with the settings of a run, in its folder."""
+
 
 @dataclass(frozen=True)
 class GameConfig:
@@ -244,6 +247,8 @@ class TrainConfig:
     """Checkpoints, from which a run can be resumed."""
     tensorboard: bool = setting(False, may_change=True)
     """Whether metrics are also written as TensorBoard events; needs the extra ``tensorboard``."""
+    wandb: str = setting("", may_change=True, holds="data")
+    """Project of Weights & Biases to which metrics are also sent; needs the extra ``wandb``."""
     iterations: int = setting(1000, minimum=1, may_change=True)
     """Number of iterations of self-play and learning."""
     max_minutes: float = setting(0.0, minimum=0, may_change=True)
@@ -307,7 +312,7 @@ def changed(config: TrainConfig, given: dict[str, str]) -> TrainConfig:
 
 def read_settings(folder: Path) -> Any:
     """Read the settings of the run in a folder as unchecked JSON. Raises ``ValueError``."""
-    path = folder / "config.json"
+    path = folder / CONFIG
     try:
         return read_json(path)
     except FileNotFoundError:

@@ -17,19 +17,16 @@ from jax.experimental import multihost_utils
 from tilewe_jax import settings
 from tilewe_jax.game import Game
 from tilewe_jax.networks import Model, registry, weights
-from tilewe_jax.training import checkpoint, loss, metrics, processes
+from tilewe_jax.training import checkpoint, loss, metrics, processes, trackers
 from tilewe_jax.training.agents import check_warmup
-from tilewe_jax.training.config import TrainConfig
+from tilewe_jax.training.config import CONFIG, TrainConfig
 from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_weights, value_sample
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.metrics import Log
 from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, slim
-from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import replacing
 from tilewe_jax.utils.progress import Progress
 
-CONFIG = "config.json"
-"""File with the settings of a run."""
 LOCK = ".lock"
 """File that is locked while a process trains in the folder. The operating system unlocks it when the process ends."""
 _CHECKPOINTS = "checkpoints"
@@ -58,8 +55,7 @@ class Run:
 
     def __init__(self, config: TrainConfig, folder: Path, program: Program) -> None:
         self.config, self.folder, self.program, self.game = config, folder, program, program.game
-        if config.tensorboard:
-            optional_import("tensorboardX", "tensorboard")
+        trackers.check(config)
         check_warmup(config.selfplay, self.game)
         check_evaluation(config, self.game)
         check_memory(config, self.game, program.mesh.devices.size)

@@ -1,4 +1,4 @@
-"""The log of a run: JSON lines, optional TensorBoard events, and progress on a console."""
+"""The log of a run: JSON lines, trackers of experiments, and progress on a console."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from tilewe_jax.training import trackers
 from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.selfplay import SelfplayStats
-from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import naming, parse_json, read_input, replacing
 from tilewe_jax.utils.progress import Progress
 
@@ -55,10 +55,7 @@ class Log:
         self.games = sum(row["games"] for row in self.lines)
         if missing := missing_iterations(self.lines, iteration):
             self.notes.append(f"{self._paths[0]} lacks the rows of {missing}; the totals of games and seconds exclude them")
-        self._events: Any = None
-        if config.tensorboard:
-            module = optional_import("tensorboardX", "tensorboard")
-            self._events = module.SummaryWriter(str(folder / "events"), purge_step=iteration)
+        self._trackers = trackers.start(folder, config, iteration)
 
     def _resumed(self, path: Path, iteration: int) -> list[dict[str, Any]]:
         """Return the rows of a file up to an iteration, and drop the others from the file."""
@@ -77,9 +74,15 @@ class Log:
         return [row for _, row in kept]
 
     def close(self) -> None:
-        """Flush the TensorBoard events."""
-        if self._events:
-            self._events.close()
+        """Close the trackers."""
+        for tracker in self._trackers:
+            tracker.close()
+
+    def _track(self, iteration: int, values: dict[str, Any]) -> None:
+        """Send the numbers among the values to the trackers."""
+        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
+        for tracker in self._trackers:
+            tracker.add(iteration, numbers)
 
     def add_iteration(
         self,
@@ -134,9 +137,7 @@ class Log:
             row["calibration"] = np.mean([part.calibration for part in losses], axis=0).round(5).tolist()
         self.lines.append(row)
         _append(self._paths[0], row)
-        for name, value in row.items() if self._events else ():
-            if isinstance(value, (int, float)) and name != "iteration":
-                self._events.add_scalar(name, value, iteration)
+        self._track(iteration, {name: value for name, value in row.items() if name != "iteration"})
         self.progress.update(iteration, partial(self._figures, row), "training")
 
     def add_evaluation(self, iteration: int, seconds: float, figures: dict[str, Any]) -> None:
@@ -145,16 +146,13 @@ class Log:
         self.evaluations.append(row)
         _append(self._paths[1], row)
         for opponent, result in figures["opponents"].items():
-            if self._events:
-                self._events.add_scalar(f"win_rate/{opponent}", result["win_rate"], iteration)
+            self._track(iteration, {f"win_rate/{opponent}": result["win_rate"]})
             if self.console:
                 rate, error = result["win_rate"], result["standard_error"]
                 self.console.print(f"iteration {iteration}: against {opponent} {rate:.1%} ± {error:.1%}", markup=False)
         if "values" in figures:
             total = figures["values"][-1]
-            for name in ("correlation", "brier") if self._events else ():
-                if total[name] is not None:
-                    self._events.add_scalar(f"value_{name}", total[name], iteration)
+            self._track(iteration, {f"value_{name}": total[name] for name in ("correlation", "brier")})
             if self.console:
                 self.console.print(f"iteration {iteration}: values on games of others: {value_text(total)}", markup=False)
 
@@ -248,6 +246,9 @@ def _check(file: str, row: Any, before: int) -> None:
     missing = [name for name in _LEARNED if name not in row]
     if "policy_loss" in row and missing:
         raise ValueError(f"{missing[0]} is missing beside policy_loss")
+    for name in ("policy_loss", *_LEARNED[:-1]):
+        if not isinstance(row.get(name, 0.0), (int, float)):
+            raise ValueError(f"{name} must be a number, not {row[name]!r:.60}")
 
 
 def _is_count(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The report of a run: one self-contained HTML file with plots and games."""
+"""The report of a run: one self-contained HTML file with plots and games. ``comparison`` compares several runs."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -13,21 +13,19 @@ from tilewe_jax import records
 from tilewe_jax.arena.ratings import plackett_luce
 from tilewe_jax.replay import recorded
 from tilewe_jax.replay.page import game_element, script_element
-from tilewe_jax.training import metrics
-from tilewe_jax.training.config import read_settings
+from tilewe_jax.training import curves, metrics
+from tilewe_jax.training.config import CONFIG, read_settings
+from tilewe_jax.training.curves import plot, short
 from tilewe_jax.training.loss import BINS
 from tilewe_jax.utils.extras import optional_import
 from tilewe_jax.utils.files import check_regular, replacing
-from tilewe_jax.utils.plots import new_figure, svg
 
 _GAMES = 6
 """Maximum number of example games."""
-_NAME = 36
-"""Maximum number of characters of a name in a plot."""
 _MOVES = 300
 """Maximum number of moves of a game."""
 
-_PAGE = """<!doctype html>
+PAGE = """<!doctype html>
 <html lang="en" data-theme="light"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title><style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 1500px; margin: 1em auto; padding: 0 1em; color: #222 }}
@@ -54,7 +52,7 @@ details {{ margin-top: 1em }}
 Result = TypeVar("Result")
 
 
-def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Result]:
+def of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Result]:
     """Decorate a function of a run's folder to raise ``ValueError`` for unexpected values in its files."""
 
     @wraps(function)
@@ -70,43 +68,44 @@ def _of_damaged_files(function: Callable[[Path], Result]) -> Callable[[Path], Re
     return wrapped
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def settings_of(folder: Path) -> dict[str, Any]:
     """Read the settings of the run in a folder, of any version. Raises ``ValueError`` if they are missing or damaged."""
     config: dict[str, Any] = read_settings(folder)
     for part, name in (("game", "id"), ("network", "architecture"), ("network", "size")):
         if not isinstance(config, dict) or not isinstance(config.get(part), dict) or name not in config[part]:
-            raise ValueError(f"{folder / 'config.json'} has no settings of a run: {part}.{name} is missing")
+            raise ValueError(f"{folder / CONFIG} has no settings of a run: {part}.{name} is missing")
     return config
 
 
-@_of_damaged_files
+@of_damaged_files
 def write(folder: Path) -> Path:
     """Write ``report.html`` of the run in a folder, and return its path.
 
     Raises ``ValueError`` for missing and damaged files, and ``MissingExtraError`` without the extra ``plots``.
     """
-    config = _config(folder)
+    config = settings_of(folder)
     check_regular(folder)
     rows, evaluations = metrics.read(folder / metrics.METRICS), metrics.read(folder / metrics.EVALUATIONS)
     parts = [_summary(config, rows, evaluations)]
     if rows:
-        parts.append(_section("Self-play", _learning(rows)))
+        parts.append(section("Losses", curves.losses([curves.Group("", [(rows, evaluations)])])))
+        parts.append(section("Self-play", _learning(rows)))
     if evaluations:
-        parts.append(_section("Strength", _strength(evaluations)))
+        parts.append(section("Strength", _strength(evaluations)))
     if tested := [evaluation for evaluation in evaluations if "values" in evaluation]:
-        parts += [_section("Values on games of others", _value_plots(tested)), _value_table(tested[-1])]
+        parts += [section("Values on games of others", _value_plots(tested)), _value_table(tested[-1])]
     if games := _games(folder):
         parts.append(f'<h2>Games of the evaluations</h2><div class="games">{"".join(games)}</div>')
-    settings = "".join(f"<tr><td>{_text(name)}<td>{_text(value)}" for name, value in _flat(config))
+    settings = "".join(f"<tr><td>{escaped(name)}<td>{escaped(value)}" for name, value in flat(config))
     parts.append(f"<details><summary>All settings</summary><table>{settings}</table></details>")
     path = folder / "report.html"
     with replacing(path, "w") as file:
-        title = f"Training of {_text(config['game']['id'])}"
-        file.write(_PAGE.format(title=title, body="\n".join(parts), script=script_element() if games else ""))
+        title = f"Training of {escaped(config['game']['id'])}"
+        file.write(PAGE.format(title=title, body="\n".join(parts), script=script_element() if games else ""))
     return path
 
 
-@_of_damaged_files
+@of_damaged_files
 def curve(folder: Path) -> str:
     """Plot the win rates against each opponent over a run, and return the text of an SVG file.
 
@@ -142,11 +141,11 @@ def elo(evaluations: Sequence[dict[str, Any]]) -> list[tuple[str, float, float]]
     return [(name, float(rated.players[i]), float(rated.player_ci95[i])) for name, i in names.items()]
 
 
-def _flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Flatten nested settings to pairs of dotted name and value."""
     rows: list[tuple[str, Any]] = []
     for name, value in config.items():
-        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+        rows += flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
     return rows
 
 
@@ -174,12 +173,12 @@ def _summary(config: dict[str, Any], rows: list[dict[str, Any]], evaluations: li
             facts[f"against {name}"] = f"{rate:.1%} ± {error:.1%} in the last evaluation"
         if "values" in evaluations[-1]:
             facts["values on games of others"] = metrics.value_text(evaluations[-1]["values"][-1])
-    rows_of_facts = (f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items())
+    rows_of_facts = (f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts.items())
     return f'<dl class="facts">{"".join(rows_of_facts)}</dl>'
 
 
 def _learning(rows: list[dict[str, Any]]) -> list[str]:
-    """Plot the calibration of expected outcomes and the win rates of the seats. ``serve --runs`` shows the curves of a run."""
+    """Plot the calibration of expected outcomes and the win rates of the seats."""
     learned = [row for row in rows if "policy_loss" in row]
 
     def calibration(axes: Any) -> None:
@@ -200,8 +199,8 @@ def _learning(rows: list[dict[str, Any]]) -> list[str]:
         axes.set_xlabel(f"seat, last {games:,} games of self-play")
         axes.set_ylabel("win rate, 95 % intervals")
 
-    shown = [_plot("Calibration, last fifth of the run", calibration)] if learned else []
-    return [*shown, _plot("Seats", seats)]
+    shown = [plot("Calibration, last fifth of the run", calibration)] if learned else []
+    return [*shown, plot("Seats", seats)]
 
 
 def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
@@ -219,7 +218,7 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
         axes.set_ylabel("win rate, 95 % intervals")
         axes.set_ylim(0, 1.03)
         # matplotlib ignores labels with a leading underscore unless they are passed to the legend.
-        axes.legend(handles, [_short(name) for name in names], loc="lower right", fontsize=8)
+        axes.legend(handles, [short(name) for name in names], loc="lower right", fontsize=8)
 
     rated = {name: (rating, ci95) for name, rating, ci95 in elo(evaluations)}
     own = [evaluation for evaluation in evaluations if str(evaluation["iteration"]) in rated]
@@ -233,15 +232,15 @@ def _strength(evaluations: list[dict[str, Any]]) -> list[str]:
             for name in opponents:
                 axes.axhline(rated[name][0], color="#999", linewidth=1)
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
-                axes.annotate(_short(name), (x[0], rated[name][0]), fontsize=8, color="#555", bbox=box, zorder=1)
+                axes.annotate(short(name), (x[0], rated[name][0]), fontsize=8, color="#555", bbox=box, zorder=1)
             axes.set_xlabel("hours" if field == "seconds" else "games of self-play")
             axes.set_ylabel("Elo, 95 % intervals")
 
         return draw
 
-    plots = [_plot("Win rate against each opponent", win_rates)]
+    plots = [plot("Win rate against each opponent", win_rates)]
     if own:
-        plots += [_plot("Elo over games", against("games_before", 1)), _plot("Elo over hours", against("seconds", 3600))]
+        plots += [plot("Elo over games", against("games_before", 1)), plot("Elo over hours", against("seconds", 3600))]
     return plots
 
 
@@ -268,8 +267,8 @@ def _value_plots(evaluations: list[dict[str, Any]]) -> list[str]:
         return draw
 
     return [
-        _plot("Correlation with the result", over_games("correlation", "correlation")),
-        _plot("Gain over a constant", over_games("gain", "Brier score of a constant minus Brier score")),
+        plot("Correlation with the result", over_games("correlation", "correlation")),
+        plot("Gain over a constant", over_games("gain", "Brier score of a constant minus Brier score")),
     ]
 
 
@@ -294,7 +293,7 @@ def _value_table(evaluation: dict[str, Any]) -> str:
         )
         for row in evaluation["values"]
     ]
-    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}" for cell in row) for row in rows)
+    body = "".join("<tr>" + "".join(f"<td>{escaped(cell)}" for cell in row) for row in rows)
     games = max(row["games"] for row in evaluation["values"])
     return (
         f"<p>Iteration {evaluation['iteration']:,}: values and results of the player to move in {games:,} games, with 95 %"
@@ -317,28 +316,15 @@ def _games(folder: Path) -> list[str]:
             title = f"iteration {int(path.stem.split('-')[0]):,}: {', '.join(game.names)}; scores {scores}"
             is_cut = len(game.actions) > _MOVES
             part = replace(game, actions=game.actions[:_MOVES], result=None if is_cut else game.result)
-            shown.append(f'<div class="game"><p>{_text(title)}</p>{game_element(part.replay())}</div>')
+            shown.append(f'<div class="game"><p>{escaped(title)}</p>{game_element(part.replay())}</div>')
     return shown
 
 
-def _plot(title: str, draw: Callable[[Any], None]) -> str:
-    figure = new_figure(5.6, 3.6)
-    axes = figure.add_subplot()
-    draw(axes)
-    axes.set_title(title)
-    axes.grid(color="#eee")
-    text = svg(figure)
-    return text[text.index("<svg") :]
-
-
-def _section(title: str, plots: list[str]) -> str:
+def section(title: str, plots: list[str]) -> str:
+    """Return a section of a report with these plots; nothing without plots."""
     return f"<h2>{title}</h2><div class=plots>{''.join(plots)}</div>" if plots else ""
 
 
-def _short(name: str) -> str:
-    """Shorten the name of an agent to fit into a plot."""
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-
-
-def _text(value: Any) -> str:
+def escaped(value: Any) -> str:
+    """Return a value as text of HTML."""
     return html.escape(str(value))

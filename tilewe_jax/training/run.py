@@ -106,7 +106,7 @@ def locked(folder: Path) -> Iterator[None]:
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
 
     def acquire() -> bool:
-        if not is_free(folder) and not (folder / "config.json").exists():
+        if not is_free(folder) and not (folder / config.CONFIG).exists():
             return False  # a folder with other files, which is refused later, gets no lock file
         with naming(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def read_config(folder: Path, trust: bool = False, known: Mapping[str, Any] | No
 
     Raises ``CheckpointError`` for a missing run or a run of another version, ``UntrustedError`` for settings that name code.
     """
-    path = folder / "config.json"
+    path = folder / config.CONFIG
     try:
         content = config.read_settings(folder)
     except ValueError as error:
