@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +147,8 @@ class Serve(Trust):
         from tilewe_jax.web.stored import StoreError
 
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+        # The check of agents with networks starts JAX, which warns of forks. Engine processes execute another program at once.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         agents = offered_agents(self.agents) if self.engines else {}
         monitor, listener = self._monitor(), self._listen()
         try:
