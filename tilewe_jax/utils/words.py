@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_SINGULAR = {"leaves": "leaf", "hashes": "hash", "studies": "study"}
+_SINGULAR = {"leaves": "leaf", "hashes": "hash", "studies": "study", "corners of the opponent": "corner of the opponent"}
 
 
 def counted(number: int, nouns: str) -> str:

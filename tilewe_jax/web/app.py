@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tilewe_jax.utils.files import parse_json
-from tilewe_jax.web.catalog import Agent, catalog, games_script
+from tilewe_jax.web.catalog import Agent, catalog, games_script, languages_script
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.guard import FORWARDING_HEADERS, LOOPBACK, Guard, Network, includes
@@ -420,8 +420,11 @@ def _page(request: Request, status: int = 200) -> Response:
     return HTMLResponse(request.app.state.page, status, _NO_CACHE)
 
 
-async def _games(request: Request) -> Response:
-    return Response(games_script(), media_type="text/javascript", headers=_NO_CACHE)
+def _script(text: str) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return Response(text, media_type="text/javascript", headers=_NO_CACHE)
+
+    return endpoint
 
 
 def create_app(
@@ -506,7 +509,8 @@ def create_app(
         WebSocketRoute("/api/games/{id}/socket", server.game_socket),
         WebSocketRoute("/api/live", server.live_socket),
         Mount("/static/render", _Static(directory=RENDER_STATIC, check_dir=False)),
-        Route("/static/games.js", _games),
+        Route("/static/games.js", _script(games_script())),
+        Route("/static/languages.js", _script(languages_script())),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),
     ]
     if base_path:

@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
@@ -58,6 +59,13 @@ def games_script() -> str:
     """Return the JavaScript module with title, tagline and rules of each game."""
     about = {name: {"title": game.title, "tagline": game.tagline, "rules": game.rules} for name, game in OFFERS.items()}
     return f"export const GAMES = {json.dumps(about, indent=2, ensure_ascii=False)};\n"
+
+
+def languages_script() -> str:
+    """Return the JavaScript module with the languages of the page: their names, as they call themselves, by their codes."""
+    folder = Path(__file__).parent / "static" / "languages"
+    files = {file.stem: json.loads(file.read_bytes())["language"] for file in sorted(folder.glob("*.json"))}
+    return f"export const LANGUAGES = {json.dumps({'en': 'English', **files}, ensure_ascii=False)};\n"
 
 
 def catalog(agents: Mapping[str, Sequence[Agent]]) -> list[dict[str, Any]]:

@@ -37,6 +37,8 @@ PHRASE_RATE, PHRASE_BURST = 1 / 3, 3.0
 """Phrases of a player, per second and at most in a row."""
 _NO_PREPARATION = {"warm": None, "seconds": None}
 """Readiness of the engine while no engine moves."""
+_ENGINE_FAILED = "the engine failed, so a random move was made"
+"""Note on a move."""
 RETRY_SECONDS = 5.0
 """Delay before an unavailable engine or store is tried again."""
 
@@ -364,7 +366,7 @@ class Room:
             except Exception as error:  # the game continues after any wrong answer
                 log.warning("%s: the engine %s has failed: %s", self.id, seat.agent, error)
                 action = random.choice(session.position.legal_actions())
-                note, analysis = "the engine failed, so a random move was made", None
+                note, analysis = _ENGINE_FAILED, None
         await asyncio.sleep(self._moved + self._rooms.limits.engine_seconds - time.monotonic())
         # From here on the move completes like any other move: nothing cancels it half-way.
         self._thinking = None

@@ -9,7 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tilewe_jax.web.catalog import games_script
+from tilewe_jax.web.catalog import games_script, languages_script
 from tilewe_jax.web.local import local_catalog
 
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
@@ -123,6 +123,7 @@ def write_site(folder: Path, pyodide: Path) -> dict[str, int]:
         "static/backend.js": _WEB / "static_site" / "backend.js",
         "static/worker.js": _WEB / "static_site" / "worker.js",
         "static/games.js": games_script().encode(),
+        "static/languages.js": languages_script().encode(),
         "static/catalog.json": json.dumps(local_catalog()).encode(),
         "python/tilewe_jax.zip": archive(needed_modules()),
         "pyodide/LICENSE.txt": _WEB / "static_site" / "pyodide_license.txt",

@@ -812,7 +812,7 @@ export function tileSvg(name, options = {}) {
   const side = SIDE;
   const height = (side * Math.sqrt(3)) / 2;
   const base = options.up === false ? 0 : height;
-  const svg = root(side, height, options.label ?? (numbers ? `tile ${numbers.join("-")}` : "hidden tile"), "tilewe-shape");
+  const svg = root(side, height, options.label ?? (numbers ? t`tile ${numbers.join("-")}` : t`hidden tile`), "tilewe-shape");
   // The numbers ascend clockwise; with the apex below, from left to right, then to the apex.
   const corners = numbers && options.up === false ? [numbers[0], numbers[2], numbers[1]] : numbers;
   svg.append(
@@ -836,12 +836,21 @@ export const EMPTY = "–";
 
 /** Format a number with a minus sign, not a hyphen; `EMPTY` for a missing value. */
 export function numeral(value) {
-  return value === null || value === undefined || Number.isNaN(value) ? EMPTY : String(value).replace(/-/g, "−");
+  return value === null || value === undefined || Number.isNaN(value) ? EMPTY : String(value).replace(/-/g, "−").replace(".", decimal);
 }
 
 /** Format a number with its sign. */
 export function signed(value) {
-  return value > 0 ? `+${value}` : numeral(value);
+  return value > 0 ? `+${numeral(value)}` : numeral(value);
+}
+
+let decimal = ".";
+let t = (parts, ...values) => String.raw({ raw: parts }, ...values);
+
+/** Describe pictures in another language: `translate` is a tag of templates, which are English here. */
+export function setLanguage(language, translate) {
+  decimal = (0.5).toLocaleString(language)[1];
+  t = translate;
 }
 
 const mark = (view, index) => view.colors[index].name[0].toUpperCase();
@@ -849,12 +858,12 @@ const seatName = (names, seat) => names?.[seat] || `Player ${seat + 1}`;
 
 /** Describe a position in one sentence. */
 function summary(view) {
-  if (!["polyomino", "santorini", "triominos"].includes(view.kind)) return "Position";
-  const scores = view.scores.map(numeral).join(" to ");
-  const state = view.terminal ? "game over" : `player ${view.current_player + 1} to move`;
-  if (view.kind === "polyomino") return `Board of ${view.size} by ${view.size} cells; points ${scores}; ${state}`;
-  if (view.kind === "santorini") return `Santorini, ${view.size} by ${view.size} cells; ${state}`;
-  return `Triominos, ${view.tiles.length} tiles placed, ${view.pile} in the pile; points ${scores}; ${state}`;
+  if (!["polyomino", "santorini", "triominos"].includes(view.kind)) return t`Position`;
+  const scores = view.scores.map(numeral).join(" : ");
+  const state = view.terminal ? t`game over` : t`player ${view.current_player + 1} to move`;
+  if (view.kind === "polyomino") return t`Board of ${view.size} by ${view.size} cells; points ${scores}; ${state}`;
+  if (view.kind === "santorini") return t`Santorini, ${view.size} by ${view.size} cells; ${state}`;
+  return t`Triominos, ${view.tiles.length} tiles placed, ${view.pile} in the pile; points ${scores}; ${state}`;
 }
 
 /** Describe a position as text, for screen readers and terminals. */
@@ -871,32 +880,32 @@ export function describe(view) {
     rows(view.size, (x, y) => (at(x, y) === "." ? "." : mark(view, Number(at(x, y)))), 1);
     for (const color of view.colors) {
       lines.push(
-        `${color.name}: ${numeral(color.score)} points, ${color.void} void cells, pieces left: ${color.pieces.join(" ") || "none"}`,
+        t`${t([color.name])}: ${numeral(color.score)} points, ${color.void} void cells, pieces left: ${color.pieces.join(" ") || t`none`}`,
       );
     }
-    lines.push(`${view.empty} empty cells`);
+    lines.push(t`${view.empty} empty cells`);
   } else if (view.kind === "santorini") {
     const on = (x, y) => view.workers.findIndex((cell) => cell && cell[0] === x && cell[1] === y);
     const level = (x, y) => (view.heights[y * view.size + x] === "0" ? " " : view.heights[y * view.size + x]);
     rows(view.size, (x, y) => (on(x, y) < 0 ? "." : "ABXY"[on(x, y)]) + level(x, y), 2);
-    lines.push("workers: A and B of player 1, X and Y of player 2; digits are heights, 4 is a dome");
+    lines.push(t`workers: A and B of player 1, X and Y of player 2; digits are heights, 4 is a dome`);
   } else if (view.kind === "triominos") {
     lines.push(...triangles(view.tiles));
     view.scores.forEach((score, seat) => {
       const tray = view.trays[seat];
-      const held = typeof tray === "number" ? `${tray} hidden tiles` : tray.join(" ") || "no tiles";
-      lines.push(`player ${seat + 1}: ${numeral(score)} points, ${held}`);
+      const held = typeof tray === "number" ? t`${tray} hidden tiles` : tray.join(" ") || t`no tiles`;
+      lines.push(t`player ${seat + 1}: ${numeral(score)} points, ${held}`);
     });
-    lines.push(`pile: ${view.pile} tiles`);
+    lines.push(t`pile: ${view.pile} tiles`);
   } else {
     lines.push(view.text);
   }
-  lines.push(view.terminal ? "game over" : `player ${view.current_player + 1} to move`);
+  lines.push(view.terminal ? t`game over` : t`player ${view.current_player + 1} to move`);
   return lines.join("\n");
 }
 
 function triangles(tiles) {
-  if (!tiles.length) return ["(no tile is placed)"];
+  if (!tiles.length) return [t`(no tile is placed)`];
   const at = ([x, y]) => [Math.round(4 * x), Math.round((4 * y) / Math.sqrt(3))];
   const canvas = new Map();
   for (const { points, numbers } of tiles) {

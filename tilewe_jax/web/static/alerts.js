@@ -1,6 +1,7 @@
 // Sound, vibration and notifications. All are off until the user switches them on.
 
 import { h } from "./dom.js";
+import { t } from "./language.js";
 import { about } from "./rules.js";
 import { toast } from "./speech.js";
 import { preference } from "./storage.js";
@@ -61,7 +62,7 @@ export function alertTo(game, { moved, turned, ended }) {
   else if (turned) play("turn");
   else if (moved) play("move");
   if ((turned || ended) && document.hidden && isOn("notification") && Notification.permission === "granted") {
-    notify(ended ? "The game is over" : "Your turn", about(game.game).title, game.id);
+    notify(t(ended ? "The game is over" : "Your turn"), about(game.game).title, game.id);
   }
 }
 
@@ -71,7 +72,7 @@ export function alertTo(game, { moved, turned, ended }) {
 async function mayNotify() {
   if ((await Notification.requestPermission()) !== "granted") throw new Error("This browser does not allow notifications of this page.");
   try {
-    notify("Notifications are on", "You are notified here while another tab or window is in front.", "test");
+    notify(t("Notifications are on"), t("You are notified here while another tab or window is in front."), "test");
   } catch {
     throw new Error("This browser does not show notifications of pages.");
   }

@@ -1,8 +1,9 @@
 // The analysis panel: candidates, the graph of the game, and the largest mistakes.
 
 import { lineChart } from "./chart.js";
-import { EMPTY, h, numeral, percent, plural, render, signed } from "./dom.js";
+import { EMPTY, h, numeral, percent, render, signed } from "./dom.js";
 import { icon } from "./icons.js";
+import { listed, message, plural, t } from "./language.js";
 import { shortMove } from "./moves.js";
 import { colorOf, moveSwatch, swatch } from "./seats.js";
 import { attempt } from "./speech.js";
@@ -10,7 +11,11 @@ import { preference } from "./storage.js";
 import { boardSvg, heatOf } from "./render/tilewe-game.js";
 
 const SHOWN = 6; // number of mistakes that are shown at first
-const GRAPHS = { value: "Win chance", lead: "Score lead", points: "Points" };
+const GRAPHS = {
+  value: { title: "Win chance", own: "Your win chance" },
+  lead: { title: "Score lead", own: "Your score lead" },
+  points: { title: "Points", own: "Your points" },
+};
 
 /** `services` are those of the table. */
 export class AnalysisPanel {
@@ -90,7 +95,7 @@ export class AnalysisPanel {
       "div.row.commands",
       {},
       !here && h("button", { dataset: { focus: "analyse" }, disabled: this.#asked.has(game.at), onclick: () => this.ask(game.at) }, icon("chart"), this.#asked.has(game.at) ? "Searching …" : "Analyse this position"),
-      missing && h("button", { dataset: { focus: "analyse-all" }, disabled: this.progress !== null, onclick: () => this.review() }, icon("chart"), this.progress ? (this.progress.done ? `${this.progress.done} of ${this.progress.all} …` : "Starting the engine …") : "Analyse the whole game"),
+      missing && h("button", { dataset: { focus: "analyse-all" }, disabled: this.progress !== null, onclick: () => this.review() }, icon("chart"), this.progress ? (this.progress.done ? t`${this.progress.done} of ${this.progress.all} …` : "Starting the engine …") : "Analyse the whole game"),
       this.progress && h("progress", { max: this.progress.all, value: this.progress.done, ariaLabel: "Analysis of the game" }),
       h("label.switch", {}, h("input", { type: "checkbox", checked: this.heat, dataset: { focus: "heat" }, onchange: () => this.toggleHeat() }), "Heat map"),
     );
@@ -110,7 +115,7 @@ export class AnalysisPanel {
           "div.segments",
           { role: "group", ariaLabel: "Graph" },
           names.map((name) =>
-            h("button", { "aria-pressed": String(name === graph), dataset: { focus: `graph-${name}` }, onclick: () => { this.graph = name; preference.set("graph", name); this.update(); } }, GRAPHS[name]),
+            h("button", { "aria-pressed": String(name === graph), dataset: { focus: `graph-${name}` }, onclick: () => { this.graph = name; preference.set("graph", name); this.update(); } }, GRAPHS[name].title),
           ),
         ),
       this.#chart(graph),
@@ -120,6 +125,7 @@ export class AnalysisPanel {
   #chart(graph) {
     const { game } = this;
     const { view } = game;
+    const title = t(GRAPHS[graph].title);
     const read = {
       value: (move) => game.review?.values[move] ?? game.analyses.get(move)?.value,
       lead: (move) => game.analyses.get(move)?.score_lead,
@@ -137,7 +143,7 @@ export class AnalysisPanel {
     const opinion = two && opinions.some(Boolean) && { color: "var(--muted)", dashed: true, points: opinions.map((said, move) => [move, said?.value?.[seats[0]]]).filter(([, y]) => Number.isFinite(y)) };
     if (opinion) lines.push(opinion);
     return [
-      h("p.caption.muted", {}, two ? (game.nameOf(seats[0]) === "You" ? `Your ${GRAPHS[graph].toLowerCase()}` : `${GRAPHS[graph]} of ${game.nameOf(seats[0])}`) : `${GRAPHS[graph]} of each player`),
+      h("p.caption.muted", {}, two ? (game.isYou(seats[0]) ? GRAPHS[graph].own : t`${title} of ${game.nameOf(seats[0])}`) : t`${title} of each player`),
       lineChart({
         lines,
         x: [0, Math.max(1, game.last)],
@@ -147,13 +153,13 @@ export class AnalysisPanel {
         cursor: game.at,
         format: graph === "value" ? percent : graph === "lead" ? signed : numeral,
         marks: mistakes.flatMap(({ move, player, loss }) => {
-          return [{ x: move, y: read(move)[two ? seats[0] : player], color: colorOf(view, player), title: `move ${move + 1}: −${percent(loss)}` }];
+          return [{ x: move, y: read(move)[two ? seats[0] : player], color: colorOf(view, player), title: t`move ${move + 1}: −${percent(loss)}` }];
         }),
         from: proven?.move,
         onpick: (move) => game.goTo(move),
-        label: `${GRAPHS[graph]} over the game. Click to go to a move.`,
+        label: t`${title} over the game. Click to go to a move.`,
       }),
-      opinion && h("p.caption.muted.legend", {}, h("span.dash", { ariaHidden: "true" }), `${[...new Set(opinions.flatMap((said, move) => (said ? [game.nameOf(game.moves[move].player)] : [])))].join(" and ")} while playing`),
+      opinion && h("p.caption.muted.legend", {}, h("span.dash", { ariaHidden: "true" }), t`${listed([...new Set(opinions.flatMap((said, move) => (said ? [game.nameOf(game.moves[move].player)] : [])))])} while playing`),
     ];
   }
 
@@ -171,7 +177,7 @@ export class AnalysisPanel {
     return h(
       "div.candidates",
       {},
-      h("h3", {}, "Best moves", h("span.muted", {}, `for ${game.nameOf(player) === "You" ? "you" : game.nameOf(player)}`)),
+      h("h3", {}, "Best moves", h("span.muted", {}, game.isYou(player) ? "for you" : t`for ${game.nameOf(player)}`)),
       h(
         "table",
         {},
@@ -192,7 +198,7 @@ export class AnalysisPanel {
                   shortMove(candidate),
                 ),
                 candidate.id === played?.id && h("span.badge", {}, "played"),
-                candidate.variation?.length > 1 && h("span.variation.muted", { title: candidate.variation.join("  ") }, `then ${candidate.variation.slice(1, 4).join("  ")}`),
+                candidate.variation?.length > 1 && h("span.variation.muted", { title: candidate.variation.join("  ") }, t`then ${candidate.variation.slice(1, 4).join("  ")}`),
               ),
               h("td.number", {}, h("span.bar", { style: { "--share": candidate.visits / most } }), String(candidate.visits)),
               h("td.number", { title: candidate.value?.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(", ") }, candidate.value ? percent(candidate.value[player]) + (candidate.value_error ? ` ± ${percent(candidate.value_error)}` : "") : EMPTY),
@@ -203,8 +209,8 @@ export class AnalysisPanel {
       h(
         "p.muted.caption",
         {},
-        analysis.value && `${analysis.is_book ? "Opening book" : "Search"}: ${analysis.value.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(" · ")}`,
-        game.kind !== "santorini" && analysis.score_lead && `; expected lead ${analysis.score_lead.map((lead) => signed(Math.round(10 * lead) / 10)).join(" · ")}`,
+        analysis.value && `${t(analysis.is_book ? "Opening book" : "Search")}: ${analysis.value.map((value, seat) => `${game.nameOf(seat)} ${percent(value)}`).join(" · ")}`,
+        game.kind !== "santorini" && analysis.score_lead && t`; expected lead ${analysis.score_lead.map((lead) => signed(Math.round(10 * lead) / 10)).join(" · ")}`,
       ),
     );
   }
@@ -226,16 +232,15 @@ export class AnalysisPanel {
     if (!review) return null;
     const { proven } = review;
     const best = proven && Math.max(...proven.returns);
-    const winner = proven && proven.returns.filter((value) => value === best).length === 1 ? game.nameOf(proven.returns.indexOf(best)) : null;
-    const margin = proven && game.kind !== "santorini" ? ` by ${plural(Math.abs(proven.margin), "point")}` : "";
-    return [
+    const winner = proven && proven.returns.filter((value) => value === best).length === 1 ? proven.returns.indexOf(best) : null;
+        return [
       h(
         "dl.accuracy",
         {},
         game.seats.map((_, seat) => h("div", {}, h("dt", {}, swatch(game.view, seat), game.nameOf(seat)), h("dd", {}, review.accuracy[seat] === null ? EMPTY : `${Math.round(review.accuracy[seat])} %`))),
-        h("p.caption.muted", {}, `Accuracy, by ${review.agent.split(":")[0]} with ${review.simulations} simulations a position`),
+        h("p.caption.muted", {}, t`Accuracy, by ${review.agent.split(":")[0]} with ${review.simulations} simulations a position`),
       ),
-      proven && h("p.proven", {}, h("button.link", { dataset: { focus: "proven" }, onclick: () => game.goTo(proven.move) }, `From move ${proven.move + 1} on`), ` the result was certain with best play: ${winner ? `${winner} ${winner === "You" ? "win" : "wins"}${margin}` : "a tie"}.`),
+      proven && h("p.proven", {}, h("button.link", { dataset: { focus: "proven" }, onclick: () => game.goTo(proven.move) }, t`From move ${proven.move + 1} on`), t` the result was certain with best play: ${outcome(game, winner, proven.margin)}.`),
     ];
   }
 
@@ -254,7 +259,7 @@ export class AnalysisPanel {
       {},
       h("h3", {}, "Largest mistakes"),
       h("ol", {}, shown.map((mistake) => h("li", {}, this.#mistake(mistake)))),
-      shown.length < mistakes.length && h("button.quiet", { onclick: more }, `Show ${mistakes.length - shown.length} more`),
+      shown.length < mistakes.length && h("button.quiet", { onclick: more }, t`Show ${mistakes.length - shown.length} more`),
     );
   }
 
@@ -278,13 +283,20 @@ export class AnalysisPanel {
         "span.what",
         {},
         h("span.title", {}, h("b", {}, `${move + 1}. ${game.nameOf(player)}`), h("span.loss", {}, lost.join(" · "))),
-        h("span", {}, moveSwatch(game, { ...played, player }), ` ${mine}; better: `, h("b", {}, best)),
-        h("span.reason", {}, mistake.reason ?? "Both moves are alike in what can be counted; the search finds better play later."),
-        line.length > 0 && h("span.muted", {}, `Then ${line.map(shortMove).join(", ")}`),
+        h("span", {}, moveSwatch(game, { ...played, player }), t` ${mine}; better: `, h("b", {}, best)),
+        h("span.reason", {}, mistake.reason ? message(mistake.reason) : "Both moves are alike in what can be counted; the search finds better play later."),
+        line.length > 0 && h("span.muted", {}, t`Then ${line.map(shortMove).join(", ")}`),
         mistake.is_proven && h("span.muted", {}, "Proven."),
       ),
     );
   }
+}
+
+/** A proven outcome in words: "Ada wins by 3 points". */
+function outcome(game, winner, margin) {
+  if (winner === null) return t("a tie");
+  const wins = game.isYou(winner) ? t("you win") : t`${game.nameOf(winner)} wins`;
+  return game.kind === "santorini" ? wins : t`${wins} by ${plural(Math.abs(margin), "point")}`;
 }
 
 /** Marks that show a move before it is played. */

@@ -1,6 +1,7 @@
 // The HTTP API of the server. Each failure is an Error with a message for the user.
 
 import { request as send } from "./backend.js";
+import { message, t } from "./language.js";
 
 /** Send a request; resolve to its successful response. */
 async function respond(path, options) {
@@ -12,7 +13,7 @@ async function respond(path, options) {
   }
   if (!response.ok) {
     const body = await response.json().catch(() => null);
-    const error = new Error(sentence(body?.error ?? `The server answered with an error (${response.status}).`));
+    const error = new Error(sentence(body?.error ?? t`The server answered with an error (${response.status}).`));
     error.status = response.status;
     error.field = body?.field ?? null;
     throw error;
@@ -27,9 +28,10 @@ async function request(path, options = {}) {
 
 const text = async (path, options) => (await respond(path, options)).text();
 
-/** Turn a message of the server, which has lower case and no full stop, into a sentence. */
+/** Turn a message of the server, which has lower case and no full stop, into a sentence in the language of the page. */
 export function sentence(text) {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  const words = message(text);
+  const first = words.charAt(0).toUpperCase() + words.slice(1);
   return /[.!?…]$/.test(first) ? first : `${first}.`;
 }
 

@@ -1,6 +1,7 @@
 // Line charts as SVG.
 
 import { EMPTY, numeral, s } from "./dom.js";
+import { language } from "./language.js";
 
 const WIDTH = 400;
 
@@ -90,5 +91,5 @@ export function ticks(low, high) {
 export function compact(number) {
   if (!Number.isFinite(number)) return EMPTY;
   if (Number.isInteger(number) && Math.abs(number) < 10_000) return numeral(number);
-  return numeral(new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(number));
+  return new Intl.NumberFormat(language, { notation: "compact", maximumSignificantDigits: 3 }).format(number).replace(/-/g, "−");
 }

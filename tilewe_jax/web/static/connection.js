@@ -2,6 +2,7 @@
 
 import { sentence } from "./api.js";
 import { connect } from "./backend.js";
+import { message, t } from "./language.js";
 
 const FIRST_DELAY = 400;
 const LONGEST_DELAY = 15_000;
@@ -138,7 +139,7 @@ export class Connection {
     }
     const delay = this.#delay * (0.75 + Math.random() / 2); // spreads the clients after a restart of the server
     this.#delay = Math.min(2 * this.#delay, LONGEST_DELAY);
-    this.handlers.status("waiting", `Connection lost. Trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
+    this.handlers.status("waiting", t`Connection lost. Trying again in ${Math.max(1, Math.round(delay / 1000))} s.`);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#connect(), delay);
   }

@@ -2,7 +2,8 @@
 
 import { api } from "./api.js";
 import { compact, lineChart } from "./chart.js";
-import { h, plural, render } from "./dom.js";
+import { h, render } from "./dom.js";
+import { plural, t } from "./language.js";
 import { LiveGrid } from "./live.js";
 import { boardSvg } from "./render/tilewe-game.js";
 import { about } from "./rules.js";
@@ -24,7 +25,7 @@ class Dashboard {
   next = 0;
 
   constructor(container) {
-    document.title = "Training · tilewe_jax";
+    document.title = t("Training · tilewe_jax");
     this.picker = h("div.row", {});
     this.tiles = h("div.tiles", {});
     this.charts = h("div.charts", {});
@@ -115,7 +116,7 @@ class Dashboard {
       h(
         "dl.stats",
         {},
-        tile("State", run.finished === undefined ? undefined : run.finished ? "finished" : "running"),
+        tile("State", run.finished === undefined ? undefined : run.finished ? t("finished") : t("running")),
         tile("Iterations", compact(xOf(latest, metrics.length))),
         ...["policy_loss", "outcome_loss", "agreement"].filter((name) => Number.isFinite(latest[name])).map((name) => tile(title(name), compact(Number(latest[name].toPrecision(4))))),
         evaluations.length > 0 && tile("Evaluations", compact(evaluations.length)),
@@ -148,7 +149,7 @@ class Dashboard {
             "figure.card",
             {},
             h("figcaption", {}, title(name), h("b", {}, latest)),
-            rows.length > 1 && lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: `${title(name)}: ${latest} at the end` }),
+            rows.length > 1 && lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: t`${title(name)}: ${latest} at the end` }),
           );
         }),
       );

@@ -1,6 +1,7 @@
 // Small dialogs: a question, and information.
 
 import { h } from "./dom.js";
+import { t } from "./language.js";
 
 /** Ask a question; resolve to true if the answer is yes. */
 export function confirmDialog(title, text, yes, danger = false) {
@@ -35,7 +36,7 @@ export function curtain(name, ready) {
     ready();
   };
   const button = h("button.primary.large", { autofocus: true, onclick: start }, "Show my tiles");
-  const dialog = h("dialog.curtain", { ariaLabel: `${name} is next` }, h("h2", {}, `${name} is next`), h("p", {}, `Hand the screen to ${name}. The tiles of the other players are covered.`), button);
+  const dialog = h("dialog.curtain", { ariaLabel: t`${name} is next` }, h("h2", {}, t`${name} is next`), h("p", {}, t`Hand the screen to ${name}. The tiles of the other players are covered.`), button);
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

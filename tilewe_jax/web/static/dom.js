@@ -1,5 +1,8 @@
 // Creating and replacing elements, and formatting values.
 
+import { t } from "./language.js";
+
+
 export { EMPTY, numeral, signed } from "./render/tilewe-game.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -8,6 +11,7 @@ const SVG = "http://www.w3.org/2000/svg";
  * Create an element: `h("button.primary#go", {onclick, ariaLabel: "Go"}, "text", child, ...)`.
  * Properties of the element are set as properties, so that handlers are functions and never text; others as attributes.
  * `dataset` and `style` are objects. Children that are null, undefined or false are omitted; lists are flattened.
+ * Texts of the page are translated, in children and in properties; `verbatim` keeps texts of users.
  */
 export function h(selector, properties = {}, ...children) {
   const [, tag, rest] = selector.match(/^([\w-]+)(.*)$/);
@@ -16,8 +20,9 @@ export function h(selector, properties = {}, ...children) {
     if (mark === ".") element.classList.add(name);
     else element.id = name;
   }
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === undefined || value === null) continue;
+  for (const [name, given] of Object.entries(properties)) {
+    if (given === undefined || given === null) continue;
+    const value = TEXTS.has(name) ? t(String(given)) : given;
     if (name === "dataset") Object.assign(element.dataset, value);
     else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
     else if (name === "className") element.classList.add(...value.split(" ").filter(Boolean));
@@ -28,6 +33,7 @@ export function h(selector, properties = {}, ...children) {
   return element;
 }
 
+const TEXTS = new Set(["title", "ariaLabel", "aria-label", "ariaRoleDescription", "aria-valuetext", "placeholder"]);
 const READ_ONLY = new Set(["list", "form", "role"]); // read-only properties, which have attributes
 
 /** Create an SVG element with attributes. */
@@ -36,14 +42,22 @@ export function s(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null) continue;
     if (name.startsWith("on")) element[name] = value;
-    else element.setAttribute(name, value);
+    else element.setAttribute(name, TEXTS.has(name) ? t(value) : value);
   }
   element.append(...nodes(children));
   return element;
 }
 
 function nodes(children) {
-  return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
+  return children
+    .flat(3)
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (typeof child === "string" ? t(child) : child));
+}
+
+/** A text of a user, such as a name or a comment, which is not translated. */
+export function verbatim(text) {
+  return document.createTextNode(text);
 }
 
 /**
@@ -76,8 +90,4 @@ export function typing(target) {
 
 export function percent(share) {
   return `${Math.round(100 * share)} %`;
-}
-
-export function plural(count, noun, nouns = `${noun}s`) {
-  return `${count} ${count === 1 ? noun : nouns}`;
 }

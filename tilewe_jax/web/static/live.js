@@ -2,7 +2,8 @@
 
 import { catalog } from "./api.js";
 import { connect } from "./backend.js";
-import { h, plural } from "./dom.js";
+import { h } from "./dom.js";
+import { plural, t } from "./language.js";
 import { PALETTE } from "./render/tilewe-game.js";
 import { about } from "./rules.js";
 import { shownTheme } from "./theme.js";
@@ -42,7 +43,7 @@ export class LiveGrid {
       this.grid = message;
       this.element.hidden = message.cells.length === 0;
       for (const game of message.over ?? []) this.finished.add(`${message.step}.${game}`);
-      this.caption.textContent = [message.game && about(message.game).title, plural(message.cells.length, "game"), this.finished.size && `${this.finished.size} finished since you opened this page`].filter(Boolean).join(" · ");
+      this.caption.textContent = [message.game && about(message.game).title, plural(message.cells.length, "game"), this.finished.size && t`${this.finished.size} finished since you opened this page`].filter(Boolean).join(" · ");
       this.frame ??= requestAnimationFrame(() => this.#draw());
     };
     this.socket.onclose = () => {

@@ -2,8 +2,10 @@
 
 import { api, catalog } from "./api.js";
 import { link, LOCAL } from "./backend.js";
-import { h, plural, render } from "./dom.js";
+import { h, render, verbatim } from "./dom.js";
 import { icon } from "./icons.js";
+import { plural, t } from "./language.js";
+import { shownName } from "./model.js";
 import { scrollTo } from "./motion.js";
 import { optionsInWords } from "./options.js";
 import { resultsOf } from "./results.js";
@@ -25,7 +27,7 @@ export function lobby(container, { go }) {
 class Lobby {
   constructor(container, go) {
     this.go = go;
-    document.title = "tilewe_jax · play";
+    document.title = t("tilewe_jax · play");
     this.badge = h("div.engine-state", { role: "status" });
     this.cards = h("div.cards", { role: "radiogroup", ariaLabel: "Games", onkeydown: (event) => this.#cardKey(event) });
     this.form = h("div.form-place", {});
@@ -157,7 +159,7 @@ class Lobby {
     render(
       this.own,
       list("Your games", own, "", button),
-      folded.length > 0 && h("details", { open: this.own.querySelector("details")?.open }, h("summary", { dataset: { focus: "finished" } }, `More of your games (${folded.length})`), h("ul.game-list", {}, folded.map((game) => this.#item(game, button)))),
+      folded.length > 0 && h("details", { open: this.own.querySelector("details")?.open }, h("summary", { dataset: { focus: "finished" } }, t`More of your games (${folded.length})`), h("ul.game-list", {}, folded.map((game) => this.#item(game, button)))),
     );
     render(
       this.lists,
@@ -169,7 +171,7 @@ class Lobby {
 
   #item(game, action) {
     const details = [optionsInWords(game.options), plural(game.moves, "move")].filter(Boolean).join(" · ");
-    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, game.names.map((name) => name.replace(/^p(?=layer \d$)/, "P")).join(" – ")), h("span.muted", {}, details)), action(game));
+    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, verbatim(game.names.map(shownName).join(" – "))), h("span.muted", {}, details)), action(game));
   }
 
   async #join(game) {

@@ -4,6 +4,8 @@ import { link, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { dashboard } from "./dashboard.js";
 import { helpButton, helpKeys } from "./help.js";
+import { translatePage } from "./language.js";
+import { languageButton } from "./language_button.js";
 import { lobby } from "./lobby.js";
 import { play } from "./play.js";
 import { study } from "./study.js";
@@ -64,7 +66,8 @@ addEventListener("hashchange", () => {
   if (place().token.length > 7) show(); // the user pasted an invitation into the address
 });
 
+translatePage();
 applyTheme();
-document.getElementById("top-tools").append(themeButton(), helpButton());
+document.getElementById("top-tools").append(...languageButton(), themeButton(), helpButton());
 addEventListener("keydown", helpKeys);
 show();

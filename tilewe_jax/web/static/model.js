@@ -1,7 +1,16 @@
 // The client's copy of a game: its moves, a view of each position, and the position on display.
 
+import { t } from "./language.js";
+
 /** Whether a seat has the server's default name. */
 export const isUnnamed = (name) => !name || /^player \d+$/.test(name);
+
+/** The name of a seat as the page shows it: names that the program gives are translated. */
+export function shownName(name) {
+  const [, word, number] = name.match(/^(player|Engine) (\d+)$/) ?? [];
+  if (!word) return name === "Engine" ? t("Engine") : name;
+  return word === "player" ? t`Player ${number}` : t`Engine ${number}`;
+}
 
 /** Emits "change" after each change, and "moved" with the new moves. */
 export class Game extends EventTarget {
@@ -156,9 +165,14 @@ export class Game extends EventTarget {
 
   nameOf(seat) {
     const { name, kind } = this.seats[seat] ?? {};
-    if (seat === this.you && !this.shared && !this.studied) return "You";
-    if (kind === "open") return "Open seat";
-    return isUnnamed(name) ? `Player ${seat + 1}` : name;
+    if (this.isYou(seat)) return t("You");
+    if (kind === "open") return t("Open seat");
+    return name ? shownName(name) : t`Player ${seat + 1}`;
+  }
+
+  /** Whether a seat is called "You": that of the user, if nobody else plays at this screen. */
+  isYou(seat) {
+    return seat === this.you && !this.shared && !this.studied;
   }
 
   /** Add the analysis of a position. */

@@ -2,6 +2,7 @@
 
 import { cellName } from "./boards/area.js";
 import { numeral, signed } from "./dom.js";
+import { message, t } from "./language.js";
 
 /** A short text for the list of moves. */
 export function shortMove(move) {
@@ -9,13 +10,13 @@ export function shortMove(move) {
     case "place":
       if (move.piece) return `${move.piece} ${cellName(move.cells[0])}`;
       if (move.tile) return [...move.tile].join("-");
-      return `worker ${cellName(move.to)}`;
+      return t`worker ${cellName(move.to)}`;
     case "turn":
-      return `${cellName(move.from)} → ${cellName(move.to)}${move.build ? `, builds ${cellName(move.build)}` : ""}`;
+      return `${cellName(move.from)} → ${cellName(move.to)}${move.build ? t`, builds ${cellName(move.build)}` : ""}`;
     case "draw":
-      return "draws";
+      return t("draws");
     case "pass":
-      return "passes";
+      return t("passes");
     default:
       return move.name;
   }
@@ -30,16 +31,16 @@ export function gainOf(move) {
 export function spokenMove(move) {
   switch (move.kind) {
     case "place":
-      if (move.piece) return `places ${move.piece} at ${cellName(move.cells[0])}`;
-      if (move.tile) return `places ${[...move.tile].join(" ")} for ${numeral(move.gain)} points${move.reason ? `, ${move.reason}` : ""}`;
-      return `places a worker on ${cellName(move.to)}`;
+      if (move.piece) return t`places ${move.piece} at ${cellName(move.cells[0])}`;
+      if (move.tile) return t`places ${[...move.tile].join(" ")} for ${numeral(move.gain)} points${move.reason ? `, ${message(move.reason)}` : ""}`;
+      return t`places a worker on ${cellName(move.to)}`;
     case "turn":
-      return `moves from ${cellName(move.from)} to ${cellName(move.to)}${move.build ? ` and builds on ${cellName(move.build)}` : ""}`;
+      return t`moves from ${cellName(move.from)} to ${cellName(move.to)}${move.build ? t` and builds on ${cellName(move.build)}` : ""}`;
     case "draw":
-      return `draws a tile for ${signed(move.gain)}`;
+      return t`draws a tile for ${signed(move.gain)}`;
     case "pass":
-      return move.gain === undefined ? "passes" : `passes for ${signed(move.gain)}`;
+      return move.gain === undefined ? t("passes") : t`passes for ${signed(move.gain)}`;
     default:
-      return `plays ${move.name}`;
+      return t`plays ${move.name}`;
   }
 }

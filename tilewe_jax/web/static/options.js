@@ -1,5 +1,7 @@
 // Labels of the options of games.
 
+import { plural, t } from "./language.js";
+
 const LABELS = {
   size: "Board size",
   players: "Players",
@@ -13,8 +15,8 @@ const LABELS = {
 };
 
 const VALUES = {
-  placement: { default: "in the middle", random: "random", chosen: "placed by the players" },
-  start: { random: "random", highest: "the highest tile", winner: "the last winner" },
+  placement: { default: "in the middle", random: t("random"), chosen: "placed by the players" },
+  start: { random: t("random"), highest: "the highest tile", winner: "the last winner" },
   game: { single: "one round", target: "rounds to a target" },
 };
 
@@ -22,11 +24,11 @@ const VALUES = {
 const ONLY_WITH = { target: ["game", "target"], max_rounds: ["game", "target"] };
 
 export function optionLabel(name) {
-  return LABELS[name] ?? name.replaceAll("_", " ");
+  return name in LABELS ? t(LABELS[name]) : name.replaceAll("_", " ");
 }
 
 export function valueLabel(name, value) {
-  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "boolean") return value ? t("yes") : t("no");
   return VALUES[name]?.[value] ?? String(value);
 }
 
@@ -38,13 +40,13 @@ export function applies(name, values) {
 /** The options of a game in one line: "10 × 10, rounds to a target". */
 export function optionsInWords(options) {
   return Object.entries(options ?? {})
-    .map(([name, value]) => (name === "size" ? `${value} × ${value}` : typeof value === "boolean" ? (value ? optionLabel(name).toLowerCase() : "") : name === "players" ? `${value} players` : VALUES[name]?.[value] ?? `${optionLabel(name).toLowerCase()} ${value}`))
+    .map(([name, value]) => (name === "size" ? `${value} × ${value}` : typeof value === "boolean" ? (value ? optionLabel(name) : "") : name === "players" ? plural(value, "player") : VALUES[name]?.[value] ? t(VALUES[name][value]) : `${optionLabel(name)}: ${value}`))
     .filter(Boolean)
     .join(", ");
 }
 
 /** When an engine moves whose search is not compiled yet: "first move in about 40 s". */
 export function firstMove(seconds) {
-  if (seconds === null || seconds === undefined) return "the first move may take a minute or more";
-  return seconds < 100 ? `first move in about ${Math.max(5, Math.ceil(seconds / 5) * 5)} s` : `first move in about ${Math.ceil(seconds / 60)} min`;
+  if (seconds === null || seconds === undefined) return t("the first move may take a minute or more");
+  return seconds < 100 ? t`first move in about ${Math.max(5, Math.ceil(seconds / 5) * 5)} s` : t`first move in about ${Math.ceil(seconds / 60)} min`;
 }

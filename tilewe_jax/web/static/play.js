@@ -7,6 +7,7 @@ import { Connection, sendOnce } from "./connection.js";
 import { confirmDialog, curtain } from "./dialogs.js";
 import { h, numeral, render } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./language.js";
 import { Game, isUnnamed } from "./model.js";
 import { scrollTo } from "./motion.js";
 import { shortMove, spokenMove } from "./moves.js";
@@ -113,12 +114,12 @@ class PlayPage {
       this.game.goTo(this.showMove);
       this.showMove = NaN;
     }
-    document.title = `${this.game.yourTurn ? "● Your turn · " : ""}${about(this.game.game).title} · tilewe_jax`;
+    document.title = `${this.game.yourTurn ? t("● Your turn · ") : ""}${about(this.game.game).title} · tilewe_jax`;
     if (!wasTurn && this.game.yourTurn && !this.game.over) setTimeout(() => this.game.yourTurn && say("Your turn"), 900);
     if (isFirst && this.game.you !== null) ownSeat.set(this.id, this.game.you);
     if (this.game.over && !wasOver) {
       this.#recordResult();
-      say(`Game over. ${verdict(this.game)}.`);
+      say(t`Game over. ${verdict(this.game)}.`);
       invitations.set(this.id, null);
     }
     if (!isFirst) alertTo(this.game, { moved: message.moves?.length > 0, turned: !wasTurn && this.game.yourTurn && !this.game.shared, ended: this.game.over && !wasOver });
@@ -151,7 +152,7 @@ class PlayPage {
     if (message.type === "error") toast(message.error, "bad");
     if (message.type === "said" && PHRASES[message.phrase]) {
       this.table?.players.hear(message.seat, PHRASES[message.phrase]);
-      if (message.seat !== this.game.you) say(`${this.game.nameOf(message.seat)}: ${PHRASES[message.phrase]}`);
+      if (message.seat !== this.game.you) say(`${this.game.nameOf(message.seat)}: ${t(PHRASES[message.phrase])}`);
     }
   }
 
@@ -194,7 +195,7 @@ class PlayPage {
     if (move.note) toast(sentence(move.note), "bad");
     const [before, after] = [this.game.frames[this.game.last - 1], this.game.frames[this.game.last]];
     if (after?.kind === "triominos" && before && before.round !== after.round) {
-      toast(`Round ${after.round} is over: ${this.game.seats.map((_, seat) => `${this.game.nameOf(seat)} ${numeral(after.scores[seat])}`).join(", ")}.`);
+      toast(t`Round ${after.round} is over: ${this.game.seats.map((_, seat) => `${this.game.nameOf(seat)} ${numeral(after.scores[seat])}`).join(", ")}.`);
     }
   }
 
@@ -243,7 +244,7 @@ class PlayPage {
     if (!hint || this.game.last !== at) return;
     this.table.board.suggest(hint);
     this.table.board.element.focus({ preventScroll: true });
-    say(`Hint: ${shortMove(hint)}`);
+    say(t`Hint: ${shortMove(hint)}`);
   }
 
   async #resign() {
@@ -346,8 +347,8 @@ class PlayPage {
       parts.push(h("span.connection", { role: "status" }, h("i.presence.away", {}), this.link.text || "Connecting …"));
     }
     if (!game.live) {
-      parts.push(h("span", {}, `After move ${game.at} of ${game.last}`), h("button.link", { onclick: () => game.goTo(game.last) }, game.over ? "Go to the end" : "Back to the game"));
-    } else if (game.over) parts.push(h("strong", {}, `Game over: ${verdict(game)}`));
+      parts.push(h("span", {}, t`After move ${game.at} of ${game.last}`), h("button.link", { onclick: () => game.goTo(game.last) }, game.over ? "Go to the end" : "Back to the game"));
+    } else if (game.over) parts.push(h("strong", {}, t`Game over: ${verdict(game)}`));
     else parts.push(...this.#turn());
     return parts;
   }
@@ -355,15 +356,15 @@ class PlayPage {
   #turn() {
     const { game } = this;
     const player = game.view.current_player;
-    const color = game.kind === "polyomino" && game.view.colors.length > game.seats.length ? ` (${game.view.colors[game.view.current_color].name})` : "";
-    if (game.yourTurn) return [h("strong.your-turn", {}, game.shared ? `${game.nameOf(player)} to move${color}` : `Your turn${color}`)];
+    const color = game.kind === "polyomino" && game.view.colors.length > game.seats.length ? ` (${t(game.view.colors[game.view.current_color].name)})` : "";
+    if (game.yourTurn) return [h("strong.your-turn", {}, game.shared ? t`${game.nameOf(player)} to move${color}` : t`Your turn${color}`)];
     const seat = game.seats[player];
     if (seat?.kind === "engine") {
-      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, `The engine is warming up: ${firstMove(game.engine.seconds)}`, h("i", {}), h("i", {}), h("i", {}))];
-      return [h("span.thinking", {}, `${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
+      if (game.engine?.state === "starting" || game.engine?.warm === false) return [h("span.thinking", {}, t`The engine is warming up: ${firstMove(game.engine.seconds)}`, h("i", {}), h("i", {}), h("i", {}))];
+      return [h("span.thinking", {}, t`${game.nameOf(player)}${color} is thinking`, h("i", {}), h("i", {}), h("i", {}))];
     }
     if (seat?.kind === "open") return [h("span", {}, "Waiting for a player to take the open seat")];
-    return [h("span", {}, `${game.nameOf(player)}${color} to move`)];
+    return [h("span", {}, t`${game.nameOf(player)}${color} to move`)];
   }
 
   #header(element, card, requests) {
@@ -396,7 +397,7 @@ class PlayPage {
     return (invitations.get(this.id) ?? [])
       .filter(({ seat }) => seat !== game.you && game.seats[seat] && !game.seats[seat].connected)
       .map(({ seat, token }) =>
-        h("div.card.invite", {}, h("p", {}, h("b", {}, `Invite ${isUnnamed(game.seats[seat].name) ? `player ${seat + 1}` : game.seats[seat].name}: `), "send this link to a friend. It gives access to this seat."), linkField(`Invitation for seat ${seat + 1}`, location.origin + link(`/game/${this.id}#${token}`))),
+        h("div.card.invite", {}, h("p", {}, h("b", {}, t`Invite ${game.nameOf(seat)}: `), "send this link to a friend. It gives access to this seat."), linkField(t`Invitation for seat ${seat + 1}`, location.origin + link(`/game/${this.id}#${token}`))),
       );
   }
 
@@ -413,7 +414,7 @@ class PlayPage {
       this.guest = false;
       this.table.update();
     };
-    return h("form.bar.name-bar", { onsubmit: submit }, h("b", {}, `Player ${game.you + 1}`), field, h("button.primary", { type: "submit" }, "Set name"), h("button.quiet", { type: "button", ariaLabel: "Play without a name", onclick: later }, icon("close")));
+    return h("form.bar.name-bar", { onsubmit: submit }, h("b", {}, t`Player ${game.you + 1}`), field, h("button.primary", { type: "submit" }, "Set name"), h("button.quiet", { type: "button", ariaLabel: "Play without a name", onclick: later }, icon("close")));
   }
 
   #openSeat() {
@@ -428,7 +429,7 @@ class PlayPage {
     if (game.undo === null || game.you === null || game.shared) return null;
     if (game.undo === game.you) return h("div.bar", {}, h("p", {}, "You asked to take back your move. Another player must agree."));
     const answer = (accept) => () => this.#ask({ type: "answer_undo", accept });
-    return h("div.bar", {}, h("p", {}, `${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Decline"));
+    return h("div.bar", {}, h("p", {}, t`${game.nameOf(game.undo)} asks to take back a move.`), h("button.primary", { onclick: answer(true) }, "Agree"), h("button", { onclick: answer(false) }, "Decline"));
   }
 
   #actions() {

@@ -1,7 +1,8 @@
 // The players: names, points, clocks, and counts of the game.
 
-import { h, numeral, render } from "./dom.js";
+import { h, numeral, render, verbatim } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./language.js";
 import { isUnnamed } from "./model.js";
 import { Counters } from "./motion.js";
 import { swatch } from "./seats.js";
@@ -46,9 +47,9 @@ export class Players {
       game.seats.map((seat, index) => {
         const moves = !view.terminal && view.current_player === index;
         const thinking = moves && game.live && game.thinking;
-        const clock = game.clock && h("span.clock", { role: "timer", ariaLabel: `Clock of ${game.nameOf(index)}` });
+        const clock = game.clock && h("span.clock", { role: "timer", ariaLabel: t`Clock of ${game.nameOf(index)}` });
         if (clock) this.clocks[index] = clock;
-        if (view.kind !== "santorini") this.scores[index] = h("span.score", { ariaLabel: `${numeral(view.scores[index])} points` });
+        if (view.kind !== "santorini") this.scores[index] = h("span.score", { ariaLabel: t`${numeral(view.scores[index])} points` });
         return h(
           "div.player",
           { className: [moves ? "to-move" : "", game.winners.includes(index) ? "winner" : ""].join(" "), "aria-current": moves ? "true" : null },
@@ -56,7 +57,7 @@ export class Players {
           h(
             "div.player-name",
             {},
-            h("span.name", { title: game.nameOf(index) }, game.nameOf(index)),
+            h("span.name", { title: game.nameOf(index) }, verbatim(game.nameOf(index))),
             h("span.muted.role", {}, this.#role(seat, index), thinking && h("span.thinking", { ariaLabel: "thinking" }, "thinking", h("i", {}), h("i", {}), h("i", {}))),
           ),
           this.said.has(index) && h("span.said", {}, this.said.get(index)),
@@ -71,11 +72,11 @@ export class Players {
   }
 
   #role(seat, index) {
-    if (seat.kind === "engine") return [icon("engine"), seat.agent?.replace(/^level:/, "level ") ?? "engine"];
+    if (seat.kind === "engine") return [icon("engine"), agentName(seat.agent)];
     if (seat.kind === "record") return null;
     if (seat.kind === "open") return [icon("open"), "waiting for a player"];
-    if (index === this.game.you || this.game.sharedSeats.has(index)) return isUnnamed(seat.name) ? null : [icon("person"), h("span.own-name", { title: seat.name }, seat.name)];
-    return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? "connected" : "not connected"];
+    if (index === this.game.you || this.game.sharedSeats.has(index)) return isUnnamed(seat.name) ? null : [icon("person"), h("span.own-name", { title: seat.name }, verbatim(seat.name))];
+    return [h("i.presence", { className: seat.connected ? "here" : "away" }), seat.connected ? t("connected") : "not connected"];
   }
 
   #details(view, index) {
@@ -88,7 +89,7 @@ export class Players {
         {},
         count("pieces left", sum((color) => color.pieces.length)),
         count("void tiles", sum((color) => color.void), "Empty cells that touch the player's pieces by an edge"),
-        out.length > 0 && !view.terminal && h("span.badge", { title: "Has passed or cannot place another piece" }, out.length < colors.length ? `${out.map(({ name }) => name).join(", ")} out` : "out"),
+        out.length > 0 && !view.terminal && h("span.badge", { title: "Has passed or cannot place another piece" }, out.length < colors.length ? t`${out.map(({ name }) => t(name)).join(", ")} out` : "out"),
       );
     }
     if (view.kind === "triominos") {
@@ -113,15 +114,20 @@ export class Players {
   }
 }
 
+function agentName(agent) {
+  const level = agent?.match(/^level:(.+)$/);
+  return level ? t`level ${level[1]}` : (agent ?? t("engine"));
+}
+
 function count(label, number, title) {
   return h("div", { title }, h("dt", {}, label), h("dd", {}, String(number)));
 }
 
 function clockText(seconds) {
-  if (seconds < 10) return seconds.toFixed(1);
+  if (seconds < 10) return numeral(seconds.toFixed(1));
   const whole = Math.ceil(seconds); // so that a full minute is shown as 1:00
   const two = (number) => String(number).padStart(2, "0");
   const hours = Math.floor(whole / 3600);
-  if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours >= 48) return t`${Math.floor(hours / 24)} d ${hours % 24} h`;
   return `${hours ? `${hours}:${two(Math.floor(whole / 60) % 60)}` : Math.floor(whole / 60)}:${two(whole % 60)}`;
 }

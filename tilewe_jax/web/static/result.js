@@ -1,22 +1,30 @@
 // The result of a game: winners, points and counts.
 
-import { h, numeral, plural, render } from "./dom.js";
+import { h, numeral, render } from "./dom.js";
+import { listed, plural, t } from "./language.js";
 import { swatch } from "./seats.js";
 
 /** The outcome as text. */
 export function verdict(game) {
   const { over, you, winners } = game;
   if (!over) return "";
-  if (over.scores.length === 1) return `${numeral(over.scores[0])} points`;
-  if (winners.length === over.scores.length) return "A draw";
-  if (winners.length === 1) return winners[0] === you && !game.shared ? "You win" : `${game.nameOf(winners[0])} wins`;
-  return `${winners.map((seat) => game.nameOf(seat)).join(" and ")} share the win`;
+  if (over.scores.length === 1) return t`${numeral(over.scores[0])} points`;
+  if (winners.length === over.scores.length) return t("A draw");
+  if (winners.length === 1) return winners[0] === you && !game.shared ? t("You win") : t`${game.nameOf(winners[0])} wins`;
+  return t`${listed(winners.map((seat) => game.nameOf(seat)))} share the win`;
 }
 
 const REASONS = {
-  resignation: (name) => `${name} resigned.`,
-  time: (name) => `${name} ran out of time.`,
+  resignation: ["You resigned.", (name) => t`${name} resigned.`],
+  time: ["You ran out of time.", (name) => t`${name} ran out of time.`],
 };
+
+/** Why the game ended before its time. */
+function ending(game) {
+  const { reason, seat } = game.over;
+  const [own, other] = REASONS[reason];
+  return game.isYou(seat) ? own : other(game.nameOf(seat));
+}
 
 /** Fill the result card. `buttons` are below its table. */
 export function resultCard(element, game, buttons) {
@@ -28,7 +36,7 @@ export function resultCard(element, game, buttons) {
   render(
     element,
     h("h2", {}, verdict(game)),
-    REASONS[game.over.reason] && h("p.muted", {}, REASONS[game.over.reason](game.over.seat === undefined ? "" : game.nameOf(game.over.seat))),
+    REASONS[game.over.reason] && h("p.muted", {}, ending(game)),
     view.kind !== "santorini" &&
       h(
         "table",
@@ -36,7 +44,7 @@ export function resultCard(element, game, buttons) {
         h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Points"), columns.map(({ title }) => h("th", {}, title)))),
         h("tbody", {}, game.standings.map((seat) => h("tr", { className: game.winners.includes(seat) ? "winner" : "" }, h("td", {}, swatch(view, seat), game.nameOf(seat)), h("td.number", {}, h("b", {}, numeral(scores[seat]))), columns.map(({ of }) => h("td.number", {}, numeral(of(seat))))))),
       ),
-    view.kind === "polyomino" && h("p.muted", {}, `${plural(view.empty, "cell")} of ${view.size * view.size} remained empty.`),
+    view.kind === "polyomino" && h("p.muted", {}, t`${plural(view.empty, "cell")} of ${view.size * view.size} remained empty.`),
     h("div.row", {}, buttons),
   );
 }

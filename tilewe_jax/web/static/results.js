@@ -1,6 +1,7 @@
 // The results of this browser's user against each level, and a rating from them.
 
-import { h, numeral, plural } from "./dom.js";
+import { h, numeral } from "./dom.js";
+import { message, plural, t } from "./language.js";
 import { results } from "./storage.js";
 
 const SCALE = 400 / Math.LN10; // Elo points of a logistic unit
@@ -31,7 +32,7 @@ export function resultsOf(game) {
   if (!played.length) return null;
   const levels = game.levels.map((level) => ({ ...level, games: played.filter(({ rivals }) => rivals.length && rivals.every((agent) => agent === level.agent)) }));
   const others = played.filter(({ rivals }) => !levels.some(({ agent }) => rivals.length && rivals.every((rival) => rival === agent)));
-  const rows = [...levels, { title: "other players", games: others }].filter(({ games }) => games.length);
+  const rows = [...levels, { title: t("other players"), games: others }].filter(({ games }) => games.length);
   const count = (games, wanted) => String(games.filter(({ won }) => wanted(won)).length);
   const rated = levels.filter(({ elo }) => elo !== null && elo !== undefined).flatMap(({ elo, games }) => games.filter(({ rivals, helped }) => rivals.length === 1 && !helped).map(({ won }) => ({ elo, won })));
   return h(
@@ -46,7 +47,7 @@ export function resultsOf(game) {
         "tbody",
         {},
         rows.map(({ title, elo, games }) =>
-          h("tr", {}, h("td", {}, title), h("td.number", {}, elo === null || elo === undefined ? "–" : String(elo)), [(won) => won === 1, (won) => won > 0 && won < 1, (won) => won === 0].map((wanted) => h("td.number", {}, count(games, wanted)))),
+          h("tr", {}, h("td", {}, message(title)), h("td.number", {}, elo === null || elo === undefined ? "–" : String(elo)), [(won) => won === 1, (won) => won > 0 && won < 1, (won) => won === 0].map((wanted) => h("td.number", {}, count(games, wanted)))),
         ),
       ),
     ),
@@ -62,5 +63,5 @@ export function resultsOf(game) {
 
 function ownRating(rated) {
   const { rating, error } = ratingOf(rated);
-  return h("p", {}, "Your rating: ", h("b", {}, numeral(rating)), h("span.muted", {}, ` ± ${error}, from ${plural(rated.length, "game")}`));
+  return h("p", {}, "Your rating: ", h("b", {}, numeral(rating)), h("span.muted", {}, t` ± ${error}, from ${plural(rated.length, "game")}`));
 }

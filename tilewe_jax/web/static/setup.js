@@ -2,8 +2,9 @@
 
 import { api } from "./api.js";
 import { LOCAL } from "./backend.js";
-import { h, plural, render } from "./dom.js";
+import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
+import { message, plural, t } from "./language.js";
 import { applies, firstMove, optionLabel, valueLabel } from "./options.js";
 import { about } from "./rules.js";
 import { seatColor } from "./render/tilewe-game.js";
@@ -12,7 +13,7 @@ import { invitations, keepToken, preference, sharedSeats } from "./storage.js";
 
 const KINDS = { you: "You", here: "Another player, this screen", engine: "Engine", friend: "Friend, by link", open: "Anyone, from the lobby" };
 const PRESETS = { engine: ["engine", "Engine"], friend: ["link", "A friend"], open: ["open", "Anyone"], here: ["person", "Same screen"], watch: ["eye", "Watch engines"] };
-const UNITS = { 1: "seconds", 60: "minutes", 3600: "hours", 86_400: "days" };
+const UNITS = { 1: t("seconds"), 60: t("minutes"), 3600: t("hours"), 86_400: t("days") };
 const CLOCKS = [[0, 0], [60, 1], [180, 2], [300, 5], [600, 5], [900, 10], [1800, 20], [259_200, 86_400], [604_800, 172_800]];
 const OWN = CLOCKS.length; // index of the clock to one's own taste
 
@@ -104,10 +105,10 @@ export class Setup {
         "div.level-row",
         { role: "radiogroup", ariaLabel: "Level of the engine", onkeydown: (event) => this.#levelKey(event) },
         levels.map(({ title }, index) =>
-          h("button", { type: "button", role: "radio", className: this.#isReady(index) ? "ready" : "", ariaChecked: String(index === this.level), ariaLabel: `Level ${index + 1}: ${title}${this.#isReady(index) ? ", ready" : ""}`, title, tabIndex: index === this.level ? 0 : -1, dataset: { focus: `level-${index}` }, onclick: () => this.#setLevel(index) }, String(index + 1)),
+          h("button", { type: "button", role: "radio", className: this.#isReady(index) ? "ready" : "", ariaChecked: String(index === this.level), ariaLabel: t`Level ${index + 1}: ${message(title)}${this.#isReady(index) ? t(", ready") : ""}`, title: message(title), tabIndex: index === this.level ? 0 : -1, dataset: { focus: `level-${index}` }, onclick: () => this.#setLevel(index) }, String(index + 1)),
         ),
       ),
-      h("p.level-name", {}, shown.title, shown.elo !== null && shown.elo !== undefined && h("span.muted", {}, ` · rating ${shown.elo}`), h("span.muted", {}, this.#preparation(shown))),
+      h("p.level-name", {}, message(shown.title), shown.elo !== null && shown.elo !== undefined && h("span.muted", {}, t` · rating ${shown.elo}`), h("span.muted", {}, this.#preparation(shown))),
     );
   }
 
@@ -120,7 +121,7 @@ export class Setup {
   #preparation({ warm, seconds }) {
     if (LOCAL || warm === undefined) return "";
     if (Object.keys(this.options).length) return " · the first move may take longer";
-    return warm ? " · ready" : ` · ${firstMove(seconds)}`;
+    return warm ? t(" · ready") : ` · ${firstMove(seconds)}`;
   }
 
   /** Take over which levels are ready. */
@@ -160,7 +161,7 @@ export class Setup {
           h("span.seat-number", { style: { "--a": this.#color(index) } }, String(index + 1)),
           h(
             "select",
-            { ariaLabel: `Seat ${index + 1}`, dataset: { focus: `seat-${index}` }, onchange: (event) => this.#setKind(index, event.target.value) },
+            { ariaLabel: t`Seat ${index + 1}`, dataset: { focus: `seat-${index}` }, onchange: (event) => this.#setKind(index, event.target.value) },
             Object.entries(KINDS)
               .filter(([kind]) => this.#offers(kind))
               .map(([kind, text]) => h("option", { value: kind, selected: seat.kind === kind }, text)),
@@ -168,8 +169,8 @@ export class Setup {
           seat.kind === "engine" &&
             h(
               "select",
-              { ariaLabel: `Level of seat ${index + 1}`, dataset: { focus: `seat-level-${index}` }, onchange: (event) => { seat.level = Number(event.target.value); } },
-              game.levels.map(({ title }, level) => h("option", { value: level, selected: seat.level === level }, `${level + 1} ${title}`)),
+              { ariaLabel: t`Level of seat ${index + 1}`, dataset: { focus: `seat-level-${index}` }, onchange: (event) => { seat.level = Number(event.target.value); } },
+              game.levels.map(({ title }, level) => h("option", { value: level, selected: seat.level === level }, `${level + 1} ${message(title)}`)),
             ),
           seat.kind === "you" && h("input", { type: "text", maxLength: 40, placeholder: "Your name", ariaLabel: "Your name", value: preference.get("name", ""), dataset: { focus: "name" }, oninput: (event) => preference.set("name", event.target.value) }),
         ),
@@ -210,7 +211,7 @@ export class Setup {
         h(
           "select",
           { dataset: { focus: "clock" }, onchange: (event) => { this.clock = Number(event.target.value); this.update(); } },
-          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? `${duration(seconds)} + ${duration(increment)} per move` : "no clock")),
+          CLOCKS.map(([seconds, increment], index) => h("option", { value: index, selected: index === this.clock }, seconds ? t`${duration(seconds)} + ${duration(increment)} per move` : "no clock")),
           h("option", { value: OWN, selected: this.clock === OWN }, "your own"),
         ),
       ),
@@ -233,7 +234,7 @@ export class Setup {
       {},
       h("span", {}, label),
       h("input", { type: "number", min: least, max: 999, value: number, required: true, dataset: { focus: `clock-${part}` }, onchange: (event) => event.target.checkValidity() && set(0, Number(event.target.value)) }),
-      h("select", { ariaLabel: `${label}: unit`, dataset: { focus: `clock-unit-${part}` }, onchange: (event) => set(1, Number(event.target.value)) }, Object.entries(UNITS).map(([seconds, name]) => h("option", { value: seconds, selected: Number(seconds) === unit }, name))),
+      h("select", { ariaLabel: t`${t(label)}: unit`, dataset: { focus: `clock-unit-${part}` }, onchange: (event) => set(1, Number(event.target.value)) }, Object.entries(UNITS).map(([seconds, name]) => h("option", { value: seconds, selected: Number(seconds) === unit }, name))),
     );
   }
 
@@ -259,7 +260,7 @@ export class Setup {
     } else {
       control = h("input", { type: typeof option.default === "number" ? "number" : "text", value: value ?? "", dataset: focus, onchange: (event) => set(typeof option.default === "number" ? Number(event.target.value) : event.target.value) });
     }
-    return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, `${option.range?.join(" to ")} cells per side`)), control);
+    return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, t`${option.range?.[0]} to ${option.range?.[1]} cells per side`)), control);
   }
 
   // ---- Start
@@ -320,5 +321,5 @@ function defaults(game) {
 
 /** "2 players", "1 to 4 players". */
 export function playersInWords([fewest, most]) {
-  return fewest === most ? plural(fewest, "player") : `${fewest} to ${most} players`;
+  return fewest === most ? plural(fewest, "player") : t`${fewest} to ${most} players`;
 }

@@ -4,6 +4,7 @@ import { ANIMATION, fileLink, link, LOCAL } from "./backend.js";
 import { infoDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./language.js";
 import { PALETTE } from "./render/tilewe-game.js";
 import { shownTheme } from "./theme.js";
 import { toast } from "./speech.js";
@@ -28,7 +29,7 @@ export async function copy(text) {
 /** A link with a button to copy it. */
 export function linkField(label, address) {
   const field = h("input", { type: "text", readOnly: true, value: address, ariaLabel: label, onfocus: () => field.select() });
-  return h("div.link-field", {}, field, h("button", { onclick: () => copy(address), ariaLabel: `Copy: ${label}` }, icon("copy"), "Copy"));
+  return h("div.link-field", {}, field, h("button", { onclick: () => copy(address), ariaLabel: t`Copy: ${label}` }, icon("copy"), "Copy"));
 }
 
 /** The current board as the text of an SVG file, with colour values instead of the page's colour properties. */
@@ -72,7 +73,7 @@ export function shareDialog(game) {
       "div.downloads",
       {},
       item(`${base}/picture?move=${game.at}&theme=${shownTheme()}`, `${game.id}-${game.at}.svg`, "Picture (SVG)"),
-      item(`${base}/animation?format=${ANIMATION}&theme=${shownTheme()}`, `${game.id}.${ANIMATION}`, `Animation (${ANIMATION.toUpperCase()})`),
+      item(`${base}/animation?format=${ANIMATION}&theme=${shownTheme()}`, `${game.id}.${ANIMATION}`, t`Animation (${ANIMATION.toUpperCase()})`),
       records && item(`${base}/record?format=jsonl`, `${game.id}.jsonl`, "Record"),
       records && blksgf && item(`${base}/record?format=blksgf`, `${game.id}.blksgf`, "Record (.blksgf)"),
     ),

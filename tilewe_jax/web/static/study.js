@@ -9,6 +9,7 @@ import { about } from "./rules.js";
 import { spokenMove } from "./moves.js";
 import { linkField, save, SHARE, studyDownloads } from "./share.js";
 import { infoDialog } from "./dialogs.js";
+import { message, t } from "./language.js";
 import { attempt, say, toast } from "./speech.js";
 import { preference } from "./storage.js";
 import { Table } from "./table.js";
@@ -30,11 +31,11 @@ export function dropField(go) {
   const input = h("input.visually-hidden", { type: "file", accept: ".jsonl,.json,.blksgf,.sgf,.txt", id: "record-file", onchange: () => input.files[0] && send(input.files[0]) });
   const send = async (file) => {
     if (file.size > LARGEST) {
-      toast(`${file.name} is larger than 1 MB. Choose a smaller file.`, "bad");
+      toast(t`${file.name} is larger than 1 MB. Choose a smaller file.`, "bad");
       return;
     }
     const created = await attempt(async () => api.upload(await file.text()));
-    for (const note of created?.notes ?? []) toast(`${file.name}: ${note}.`);
+    for (const note of created?.notes ?? []) toast(`${file.name}: ${message(note)}.`);
     if (created) go(`/study/${created.id}`);
   };
   const field = h("label.drop", { htmlFor: "record-file" }, input, icon("upload"), h("span", {}, h("b", {}, "Open a record"), h("span.muted", {}, "choose or drop a .jsonl file of this program or a .blksgf file")));
@@ -52,7 +53,7 @@ export function dropField(go) {
 }
 
 function upload(container, go) {
-  document.title = "Study · tilewe_jax";
+  document.title = t("Study · tilewe_jax");
   render(
     container,
     h(
@@ -125,14 +126,14 @@ class StudyPage {
       game.analyses.forEach((analysis, move) => this.line[move] && (this.line[move].analysis = analysis));
     });
     this.#show(this.tree.main[Math.min(this.move, replay.moves.length)]);
-    document.title = `${game.seats.map(({ name }) => name).join(" – ")} · Study`;
+    document.title = `${game.seats.map(({ name }) => name).join(" – ")} · ${t("Study")}`;
   }
 
   #status() {
     const { game } = this;
     return [
       h("strong", {}, about(game.game).title),
-      h("span.muted", {}, this.exploring && game.live ? `Playing on: ${game.over ? "the end" : `${game.nameOf(game.view.current_player)} to move`}` : game.at === 0 ? "Start" : `After move ${game.at} of ${game.last}`),
+      h("span.muted", {}, this.exploring && game.live ? t`Playing on: ${game.over ? t("the end") : t`${game.nameOf(game.view.current_player)} to move`}` : game.at === 0 ? "Start" : t`After move ${game.at} of ${game.last}`),
       !this.tree.isMain(this.line[game.at]) && h("span.badge", {}, "variation"),
       this.#chooser(),
     ];
@@ -161,12 +162,12 @@ class StudyPage {
       this.opponent = event.target.value;
       this.side = game.view.current_player;
     };
-    const options = [["", "Nobody: I move for all players"], ...this.levels.map(({ agent, title }) => [agent, title])];
+    const options = [["", "Nobody: I move for all players"], ...this.levels.map(({ agent, title }) => [agent, message(title)])];
     return h(
       "div.study-notes",
       {},
       this.exploring && this.levels.length > 0 && h("label.field", {}, h("span", {}, "Who answers"), h("select", { dataset: { focus: "opponent" }, onchange: choose }, options.map(([value, text]) => h("option", { value, selected: value === this.opponent }, text)))),
-      h("label.field", {}, h("span", {}, game.at ? `Comment on move ${game.at}` : "Comment on the start"), h("textarea", { rows: 2, maxLength: 10_000, value: node.comment, dataset: { focus: `comment-${game.at}` }, oninput: write, onchange: () => this.table.timeline.update() })),
+      h("label.field", {}, h("span", {}, game.at ? t`Comment on move ${game.at}` : "Comment on the start"), h("textarea", { rows: 2, maxLength: 10_000, value: node.comment, dataset: { focus: `comment-${game.at}` }, oninput: write, onchange: () => this.table.timeline.update() })),
     );
   }
 
@@ -294,7 +295,7 @@ class StudyPage {
       h(
         "div.downloads",
         {},
-        forms.map((form) => h("button", { dataset: { focus: `download-${form}` }, onclick: () => file(form) }, icon("download"), form === "jsonl" ? "Record with variations" : `Record with variations (.${form})`)),
+        forms.map((form) => h("button", { dataset: { focus: `download-${form}` }, onclick: () => file(form) }, icon("download"), form === "jsonl" ? "Record with variations" : t`Record with variations (.${form})`)),
         !LOCAL && h("button", { dataset: { focus: "publish" }, onclick: publish }, icon("share"), "New study with variations"),
       ),
     );
@@ -308,7 +309,7 @@ class StudyPage {
       "span.row.chooser",
       {},
       h("button.quiet", { ariaLabel: "Previous game", disabled: this.number <= 1, onclick: () => open(this.number - 1) }, icon("previous")),
-      `Game ${this.number} of ${this.games}`,
+      t`Game ${this.number} of ${this.games}`,
       h("button.quiet", { ariaLabel: "Next game", disabled: this.number >= this.games, onclick: () => open(this.number + 1) }, icon("next")),
     );
   }

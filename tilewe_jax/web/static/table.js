@@ -7,6 +7,7 @@ import { confirmDialog } from "./dialogs.js";
 import { h, numeral, render, signed, typing } from "./dom.js";
 import { watchGamepads } from "./gamepad.js";
 import { icon } from "./icons.js";
+import { t } from "./language.js";
 import { Players } from "./players.js";
 import { about } from "./rules.js";
 import { say } from "./speech.js";
@@ -110,7 +111,7 @@ export class Table {
   changed() {
     const note = this.board?.note;
     this.noteLine.className = `note ${note?.kind ?? ""}`;
-    this.noteLine.textContent = note?.text ?? "";
+    this.noteLine.textContent = t(note?.text ?? "");
   }
 
   // ---- Drawing
@@ -260,13 +261,12 @@ const COLUMNS = { tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonu
 function roundsTable(game) {
   return game.rounds.map((round, index) => {
     // A line below the name, because seven columns would be wider than the panel.
-    const sources = (row) => Object.keys(COLUMNS).filter((name) => row[name]).map((name) => `${COLUMNS[name]} ${signed(row[name])}`);
-    const ended = { out: (names) => `${names} ${names === "You" ? "have" : "has"} placed all tiles`, stuck: () => "no player could move" }[round.reason];
-    const winners = (round.winners ?? []).map((seat) => game.nameOf(seat)).join(", ");
+    const sources = (row) => Object.keys(COLUMNS).filter((name) => row[name]).map((name) => `${t(COLUMNS[name])} ${signed(row[name])}`);
+    const ended = { out: ([seat]) => (game.isYou(seat) ? "you have placed all tiles" : t`${game.nameOf(seat)} has placed all tiles`), stuck: () => "no player could move" }[round.reason];
     return h(
       "div.round",
       {},
-      h("h3", {}, `Round ${index + 1}`, ended && h("span.muted", {}, ended(winners))),
+      h("h3", {}, t`Round ${index + 1}`, ended && h("span.muted", {}, ended(round.winners ?? []))),
       h(
         "table.rounds",
         {},
@@ -280,5 +280,5 @@ function roundsTable(game) {
 function rulesOf(game) {
   const { title, rules } = about(game.game);
   const target = game.view?.target;
-  return h("div.rules", {}, h("h3", {}, title), picturesOf(game.kind), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, `The game ends after the round in which a player reaches ${target} points.`)));
+  return h("div.rules", {}, h("h3", {}, title), picturesOf(game.kind), h("ul", {}, rules.map((rule) => h("li", {}, rule)), target && h("li", {}, t`The game ends after the round in which a player reaches ${target} points.`)));
 }

@@ -2,9 +2,10 @@
 
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./language.js";
 import { preference } from "./storage.js";
 
-const THEMES = { system: "system setting", light: "light", dark: "dark" };
+const THEMES = { system: "system setting", light: t("light"), dark: t("dark") };
 const ICONS = { system: "system", light: "sun", dark: "moon" };
 
 export function applyTheme() {
@@ -31,7 +32,7 @@ export function themeButton() {
   });
   const draw = () => {
     const theme = preference.get("theme", "system");
-    button.ariaLabel = button.title = `Change colours (now: ${THEMES[theme]})`;
+    button.ariaLabel = button.title = t`Change colours (now: ${t(THEMES[theme])})`;
     render(button, icon(ICONS[theme]));
   };
   draw();

@@ -1,7 +1,8 @@
 // The moves of a game: a list, a slider, and buttons to step through them.
 
-import { h, plural, render } from "./dom.js";
+import { h, render, verbatim } from "./dom.js";
 import { icon } from "./icons.js";
+import { message, t } from "./language.js";
 import { gainOf, shortMove } from "./moves.js";
 import { moveSwatch } from "./seats.js";
 
@@ -29,7 +30,7 @@ export class Timeline {
     this.bar.hidden = game.last === 0;
     this.slider.max = game.last;
     this.slider.value = game.at;
-    this.slider.setAttribute("aria-valuetext", game.at ? `after ${plural(game.at, "move")}` : "start");
+    this.slider.setAttribute("aria-valuetext", game.at ? t`after move ${game.at}` : t("start"));
     this.count.textContent = `${game.at} / ${game.last}`;
     render(
       this.list,
@@ -49,7 +50,7 @@ export class Timeline {
             h("span.number", {}, String(index + 1)),
             moveSwatch(game, move),
             h("span", {}, shortMove(move)),
-            move.reason && h("span.reason", {}, move.reason),
+            move.reason && h("span.reason", {}, message(move.reason)),
             h("span.gain", {}, gainOf(move)),
           ),
           this.#branches(index),
@@ -68,8 +69,8 @@ export class Timeline {
     const comment = tree?.comment(index + 1);
     const others = tree?.others(index) ?? [];
     return [
-      comment && h("p.comment", {}, comment),
-      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: `Other moves instead of move ${index + 1}` }, others.map(({ move, isGame, show }) => h("button.quiet", { title: move.name, dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), `${isGame ? "game: " : ""}${shortMove(move)}`))),
+      comment && h("p.comment", {}, verbatim(comment)),
+      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: t`Other moves instead of move ${index + 1}` }, others.map(({ move, isGame, show }) => h("button.quiet", { title: move.name, dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), `${isGame ? t("game: ") : ""}${shortMove(move)}`))),
     ];
   }
 }

@@ -1,11 +1,12 @@
 // Polyomino games: trays, the ghost of a piece, and its placement.
 
-import { debounce, h, plural, render } from "../dom.js";
+import { debounce, h, render } from "../dom.js";
 import { icon } from "../icons.js";
 import { markBoard } from "../lessons.js";
 import { colorSwatch } from "../seats.js";
 import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
+import { message, plural, t } from "../language.js";
 import { extent, Orientations } from "./pieces.js";
 
 const COARSE = matchMedia("(pointer: coarse)").matches; // touch instead of a mouse
@@ -190,8 +191,8 @@ export class PolyominoBoard extends BoardArea {
   #sayGhost = debounce(() => {
     const ghost = this.ghost;
     if (!ghost) return;
-    const state = { true: "fits", false: `does not fit: ${this.#rules.get(ghost.action) ?? ""}`, null: "" }[ghost.legal];
-    this.table.say(`${this.orientation.piece} at ${cellName(ghost.at)} ${state}`);
+    const state = { true: t("fits"), false: t`does not fit: ${message(this.#rules.get(ghost.action) ?? "")}`, null: "" }[ghost.legal];
+    this.table.say(t`${this.orientation.piece} at ${cellName(ghost.at)} ${state}`);
   }, 400);
 
   async #askWhy(action) {
@@ -214,16 +215,16 @@ export class PolyominoBoard extends BoardArea {
     const ghost = this.ghost;
     if (!ghost) {
       if (!this.orientation) return null;
-      if (!this.#fitting?.has(this.orientation.piece)) return { text: `${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
+      if (!this.#fitting?.has(this.orientation.piece)) return { text: t`${this.orientation.piece} fits nowhere now. Choose another piece.`, kind: "bad" };
       if (this.table.lessons) {
         const isFirst = !this.game.view.cells.includes(String(this.game.view.current_color));
         return { text: isFirst ? "Cover a cell marked Start with your first piece." : "Cover a dot. Crosses mark the cells along your edges, which are closed.", kind: "info" };
       }
       return { text: COARSE ? "Tap the board to position the piece, then press Place." : "Click on the board to place the piece, or press L to find a place for it.", kind: "info" };
     }
-    if (ghost.legal) return { text: `${this.orientation.piece} fits here.`, kind: "good" };
+    if (ghost.legal) return { text: t`${this.orientation.piece} fits here.`, kind: "good" };
     const rule = this.#rules.get(ghost.action);
-    return { text: rule ? rule.charAt(0).toUpperCase() + rule.slice(1) + "." : "The piece cannot be placed here.", kind: "bad" };
+    return { text: rule ? sentence(rule) : "The piece cannot be placed here.", kind: "bad" };
   }
 
   // ---- Acting
@@ -322,7 +323,7 @@ export class PolyominoBoard extends BoardArea {
     const { size } = this.game.view;
     const places = this.#placesOf(this.orientation, true);
     if (!places.length) {
-      this.table.say(`${this.orientation.piece} fits nowhere now`);
+      this.table.say(t`${this.orientation.piece} fits nowhere now`);
       return;
     }
     const current = places.indexOf(this.ghost?.action ?? -1);
@@ -386,6 +387,12 @@ export class PolyominoBoard extends BoardArea {
     );
   }
 
+  #trayTitle({ player, name }) {
+    const isOne = this.ownColors.length === 1;
+    if (this.game.shared) return isOne ? t`${this.game.nameOf(player)}: pieces` : t`${this.game.nameOf(player)}: ${t(name)} pieces`;
+    return isOne ? t("Your pieces") : t`Your ${t(name)} pieces`;
+  }
+
   #ownTray(color) {
     const current = this.color?.index === color.index;
     const preparing = color.player !== this.game.you;
@@ -393,17 +400,16 @@ export class PolyominoBoard extends BoardArea {
     const chosen = orientation?.piece;
     const left = new Set(color.pieces);
     const stuck = (piece) => this.#fitting !== null && current && !this.#fitting.has(piece);
-    const own = this.game.shared ? `${this.game.nameOf(color.player)}: ` : "Your ";
-    const title = this.ownColors.length > 1 ? `${own}${color.name} pieces` : `${own}pieces`;
+    const title = this.#trayTitle(color);
     const kind = current ? "current" : preparing ? "preparing" : "waiting";
     return h(
       "div.tray",
       { className: `${kind} ${this.ownColors.length > 1 || this.#preparing.length ? "of-two" : ""}` },
-      h("h2.tray-title", {}, title, h("span.muted", {}, `${color.pieces.length} left`)),
-      preparing && orientation && h("div.tools", { role: "toolbar", ariaLabel: `${this.game.nameOf(color.player)}: prepare a piece` }, this.#pieceTools(color)),
+      h("h2.tray-title", {}, title, h("span.muted", {}, t`${color.pieces.length} left`)),
+      preparing && orientation && h("div.tools", { role: "toolbar", ariaLabel: t`${this.game.nameOf(color.player)}: prepare a piece` }, this.#pieceTools(color)),
       h(
         "div.tray-pieces",
-        { role: "radiogroup", ariaLabel: `${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event, color) },
+        { role: "radiogroup", ariaLabel: t`${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event, color) },
         this.orientations.pieces.map((piece) => {
           const shown = piece === chosen ? orientation.cells : PIECES[piece];
           if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, this.#pieceSvg(shown, color.index));
@@ -413,8 +419,8 @@ export class PolyominoBoard extends BoardArea {
               role: "radio",
               className: stuck(piece) ? "stuck" : "",
               ariaChecked: String(piece === chosen),
-              ariaLabel: `${piece}, ${plural(shown.length, "cell")}${stuck(piece) ? ", fits nowhere now" : ""}`,
-              title: stuck(piece) ? `${piece}: fits nowhere now` : piece,
+              ariaLabel: `${piece}, ${plural(shown.length, "cell")}${stuck(piece) ? t(", fits nowhere now") : ""}`,
+              title: stuck(piece) ? t`${piece}: fits nowhere now` : piece,
               tabIndex: piece === chosen ? 0 : -1,
               dataset: { focus: `piece-${color.index}-${piece}`, piece },
               disabled: !current && !preparing,
@@ -464,11 +470,11 @@ export class PolyominoBoard extends BoardArea {
     const { game } = this;
     return h(
       "details.small-tray",
-      { open: true, ariaLabel: `${color.name} pieces` },
-      h("summary", {}, colorSwatch(color.name), h("span", {}, game.you === null || game.view.colors.length > game.seats.length ? `${game.nameOf(color.player)} · ${color.name}` : game.nameOf(color.player)), h("span.muted", {}, `${color.pieces.length} left`)),
+      { open: true, ariaLabel: t`${t(color.name)} pieces` },
+      h("summary", {}, colorSwatch(color.name), h("span", {}, game.you === null || game.view.colors.length > game.seats.length ? `${game.nameOf(color.player)} · ${t(color.name)}` : game.nameOf(color.player)), h("span.muted", {}, t`${color.pieces.length} left`)),
       h(
         "div.tray-pieces",
-        { role: "img", ariaLabel: `Pieces left: ${color.pieces.join(", ") || "none"}` },
+        { role: "img", ariaLabel: t`Pieces left: ${color.pieces.join(", ") || t("none")}` },
         color.pieces.map((piece) => h("span.piece", { title: piece }, this.#pieceSvg(PIECES[piece], color.index))),
       ),
     );

@@ -1,8 +1,10 @@
 // Santorini: choose a worker, move it, build.
 
+import { sentence } from "../api.js";
 import { h, render } from "../dom.js";
 import { icon } from "../icons.js";
 import { BoardArea, cellName } from "./area.js";
+import { t } from "../language.js";
 
 const STEPS = ["Worker", "Move", "Build"];
 const same = (a, b) => a !== null && b !== null && String(a) === String(b);
@@ -78,9 +80,9 @@ export class SantoriniBoard extends BoardArea {
     const [x, y] = this.cursor;
     const worker = view.workers.findIndex((cell) => same(cell, this.cursor));
     const height = Number(view.heights[y * view.size + x]);
-    const parts = [cellName(this.cursor), height === 4 ? "dome" : `level ${height}`];
-    if (worker >= 0) parts.push(`worker of ${this.game.nameOf(worker >> 1)}`);
-    if (this.choices.some((cell) => same(cell, this.cursor))) parts.push("can be chosen");
+    const parts = [cellName(this.cursor), height === 4 ? t("dome") : t`level ${height}`];
+    if (worker >= 0) parts.push(this.game.isYou(worker >> 1) ? t("your worker") : t`worker of ${this.game.nameOf(worker >> 1)}`);
+    if (this.choices.some((cell) => same(cell, this.cursor))) parts.push(t("can be chosen"));
     this.table.say(parts.join(", "));
   }
 
@@ -124,7 +126,7 @@ export class SantoriniBoard extends BoardArea {
     if (action !== null) {
       try {
         const { rule } = await this.table.explain(action);
-        if (rule) text = rule.charAt(0).toUpperCase() + rule.slice(1) + ".";
+        if (rule) text = sentence(rule);
       } catch {
         // the general text remains
       }

@@ -1,6 +1,7 @@
 // Games without a drawing: the board as text, and a list of legal moves.
 
 import { h, render } from "../dom.js";
+import { t } from "../language.js";
 
 export class TextBoard {
   constructor(table) {
@@ -30,7 +31,7 @@ export class TextBoard {
     const moves = this.game.legal.filter(({ name }) => name.includes(this.filter));
     render(
       this.tray,
-      h("h2.tray-title", {}, "Your moves", h("span.muted", {}, `${this.game.legal.length} legal`)),
+      h("h2.tray-title", {}, "Your moves", h("span.muted", {}, t`${this.game.legal.length} legal`)),
       this.game.legal.length > 20 &&
         h("input", {
           type: "search",

@@ -1,10 +1,11 @@
 // Triominos: trays, the tile at a free cell, drawing and passing.
 
-import { h, plural, render, signed } from "../dom.js";
+import { h, render, signed } from "../dom.js";
 import { icon } from "../icons.js";
 import { boundsOf, tileSvg } from "../render/tilewe-game.js";
 import { swatch } from "../seats.js";
 import { BoardArea } from "./area.js";
+import { listed, message, plural, t } from "../language.js";
 
 const same = (a, b) => String(a) === String(b);
 const corner = ([x, y]) => `${x.toFixed(3)} ${y.toFixed(3)}`;
@@ -133,10 +134,10 @@ export class TriominosBoard extends BoardArea {
     for (const { points, numbers } of this.game.view.tiles) points.forEach((point, index) => shown.set(corner(point), numbers[index]));
     const wrong = ghost.points.flatMap((point, index) => {
       const neighbour = shown.get(corner(point));
-      return neighbour !== undefined && neighbour !== ghost.numbers[index] ? [`${ghost.numbers[index]} would meet ${neighbour}`] : [];
+      return neighbour !== undefined && neighbour !== ghost.numbers[index] ? [t`${ghost.numbers[index]} would meet ${neighbour}`] : [];
     });
-    if (wrong.length) return `${spaced(this.tile)} does not fit: ${wrong.join(" and ")}.`;
-    return `${spaced(this.tile)} cannot be placed here.`;
+    if (wrong.length) return t`${spaced(this.tile)} does not fit: ${listed(wrong)}.`;
+    return t`${spaced(this.tile)} cannot be placed here.`;
   }
 
   get note() {
@@ -145,11 +146,11 @@ export class TriominosBoard extends BoardArea {
     const ghost = this.ghost;
     if (ghost?.legal) {
       const { gain, reason } = ghost.move;
-      return { text: `${spaced(this.tile)} fits here: ${signed(gain)} points${reason ? `, ${reason}` : ""}.`, kind: "good" };
+      return { text: t`${spaced(this.tile)} fits here: ${signed(gain)} points${reason ? `, ${message(reason)}` : ""}.`, kind: "good" };
     }
     if (ghost) return { text: this.#mismatch(ghost), kind: "bad" };
-    if (this.#targets.length) return { text: `${spaced(this.tile)} fits in ${plural(new Set(this.#targets.map(({ cell }) => String(cell))).size, "place")}, marked on the board.`, kind: "info" };
-    if (this.#placements.length) return { text: `${spaced(this.tile)} fits nowhere now. Choose one of the bright tiles.`, kind: "info" };
+    if (this.#targets.length) return { text: t`${spaced(this.tile)} fits in ${plural(new Set(this.#targets.map(({ cell }) => String(cell))).size, "place")}, marked on the board.`, kind: "info" };
+    if (this.#placements.length) return { text: t`${spaced(this.tile)} fits nowhere now. Choose one of the bright tiles.`, kind: "info" };
     if (this.#word("draw")) return { text: "No tile fits. Draw a tile.", kind: "info" };
     return { text: "No tile fits, and you cannot draw another one. Pass.", kind: "info" };
   }
@@ -171,7 +172,7 @@ export class TriominosBoard extends BoardArea {
     this.tile = tile;
     this.turn = null;
     this.#changed();
-    if (this.pointing === "keyboard") this.table.say(`${[...tile].join(" ")}, ${this.note?.text ?? ""}`);
+    if (this.pointing === "keyboard") this.table.say(`${[...tile].join(" ")}, ${t(this.note?.text ?? "")}`);
   }
 
   command(name) {
@@ -194,7 +195,7 @@ export class TriominosBoard extends BoardArea {
     } else if (name === "find" || name === "findBack") {
       const cells = [...new Map(this.#targets.map(({ cell }) => [String(cell), cell])).values()];
       if (!cells.length) {
-        this.table.say(`${spaced(this.tile)} fits nowhere now`);
+        this.table.say(t`${spaced(this.tile)} fits nowhere now`);
         return true;
       }
       const index = cells.findIndex((cell) => same(cell, this.cursor));
@@ -239,7 +240,7 @@ export class TriominosBoard extends BoardArea {
     if (!view) return;
     const fitting = new Set(this.#placements.map(({ tile }) => tile));
     const { hand } = this;
-    const title = game.shared ? `${game.nameOf(game.you)}: tiles` : "Your tiles";
+    const title = game.shared ? t`${game.nameOf(game.you)}: tiles` : "Your tiles";
     const own =
       game.you !== null &&
       h(
@@ -256,7 +257,7 @@ export class TriominosBoard extends BoardArea {
                 role: "radio",
                 className: fitting.has(tile) ? "fits" : "",
                 ariaChecked: String(tile === this.tile),
-                ariaLabel: `${[...tile].join(" ")}${fitting.has(tile) ? ", fits" : ""}`,
+                ariaLabel: `${[...tile].join(" ")}${fitting.has(tile) ? t(", fits") : ""}`,
                 tabIndex: tile === this.tile ? 0 : -1,
                 dataset: { focus: `tile-${tile}`, tile },
                 onclick: () => this.select(tile),
@@ -282,12 +283,12 @@ export class TriominosBoard extends BoardArea {
             h("h3.tray-title", {}, swatch(view, seat), game.nameOf(seat), h("span.muted", {}, plural(count, "tile"))),
             h(
               "div.tray-tiles",
-              { role: "img", ariaLabel: hidden ? `${count} hidden tiles` : `Tiles: ${tray.join(", ")}` },
+              { role: "img", ariaLabel: hidden ? t`${count} hidden tiles` : t`Tiles: ${tray.join(", ")}` },
               hidden ? Array.from({ length: count }, () => h("span.back", {})) : tray.map((tile) => h("span.tile", {}, tileSvg(tile, {}))),
             ),
           );
         }),
-        h("p.pile", {}, h("span.back", {}), `${plural(view.pile, "tile")} in the pile`),
+        h("p.pile", {}, h("span.back", {}), t`${plural(view.pile, "tile")} in the pile`),
       ),
     );
   }
