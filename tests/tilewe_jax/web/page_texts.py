@@ -184,7 +184,7 @@ _PICTURES = ROOT / "draw" / "static" / "tilewe-game.js"
 _SHOWN_AS_THEY_ARE = {"tilewe-jax serve --runs runs", "Shift+R", "Shift+L", "tilewe_jax",
     "import sys; sys.path.insert(0, '/lib/games')", "Enter", "Escape", "Arrow", "Engine {0}",
 }  # fmt: skip
-"""Literals that look like texts and are the same in each language, such as commands, names of keys, and names that are stored."""
+"""Literals that look like texts and are the same in each language, such as commands, names of keys, and stored names."""
 
 
 def texts_of_script(source: str) -> tuple[set[str], list[Literal]]:

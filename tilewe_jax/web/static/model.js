@@ -1,6 +1,6 @@
 // The client's copy of a game: its moves, a view of each position, and the position on display.
 
-import { t } from "./language.js";
+import { message, t } from "./language.js";
 
 /** Whether a seat has the server's default name. */
 export const isUnnamed = (name) => !name || /^player \d+$/.test(name);
@@ -167,7 +167,8 @@ export class Game extends EventTarget {
     const { name, kind } = this.seats[seat] ?? {};
     if (this.isYou(seat)) return t("You");
     if (kind === "open") return t("Open seat");
-    return name ? shownName(name) : t`Player ${seat + 1}`;
+    if (!name) return t`Player ${seat + 1}`;
+    return shownName(kind === "engine" ? message(name) : name); // engines have the titles of their levels
   }
 
   /** Whether a seat is called "You": that of the user, if nobody else plays at this screen. */

@@ -1,12 +1,13 @@
 // Polyomino games: trays, the ghost of a piece, and its placement.
 
+import { sentence } from "../api.js";
 import { debounce, h, render } from "../dom.js";
 import { icon } from "../icons.js";
+import { message, plural, t } from "../language.js";
 import { markBoard } from "../lessons.js";
 import { colorSwatch } from "../seats.js";
 import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
-import { message, plural, t } from "../language.js";
 import { extent, Orientations } from "./pieces.js";
 
 const COARSE = matchMedia("(pointer: coarse)").matches; // touch instead of a mouse

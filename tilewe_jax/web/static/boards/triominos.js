@@ -2,10 +2,10 @@
 
 import { h, render, signed } from "../dom.js";
 import { icon } from "../icons.js";
+import { listed, message, plural, t } from "../language.js";
 import { boundsOf, tileSvg } from "../render/tilewe-game.js";
 import { swatch } from "../seats.js";
 import { BoardArea } from "./area.js";
-import { listed, message, plural, t } from "../language.js";
 
 const same = (a, b) => String(a) === String(b);
 const corner = ([x, y]) => `${x.toFixed(3)} ${y.toFixed(3)}`;
