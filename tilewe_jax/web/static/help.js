@@ -69,7 +69,7 @@ function keyCaps(keys) {
 }
 
 export function helpButton() {
-  return h("button.quiet", { ariaLabel: "Keys and help", title: "Keys (?)", onclick: showHelp }, icon("help"));
+  return h("button.quiet", { ariaLabel: "Keys and help", title: "Keys (?)", dataset: { focus: "help" }, onclick: showHelp }, icon("help"));
 }
 
 export function helpKeys(event) {
