@@ -2,44 +2,60 @@
 
 import { h, typing } from "./dom.js";
 import { icon } from "./icons.js";
+import { t } from "./language.js";
 
-const KEYS = {
-  "Everywhere": [
-    [["?"], "show this help"],
-    [["Tab"], "go to the next control; the board and each tray count as one"],
+const KEYS = [
+  [
+    "Everywhere",
+    [
+      [["?"], "show this help"],
+      [["Tab"], "go to the next control; the board and each tray count as one"],
+    ],
   ],
-  "On the board": [
-    [["←", "↑", "→", "↓"], "move the cursor"],
-    [["Enter", "Space"], "place the piece or tile, choose the worker or cell"],
-    [["R", "Shift+R"], "rotate right, rotate left"],
-    [["F"], "flip the piece"],
-    [["N", "P"], "choose the next, previous piece or tile"],
-    [["L", "Shift+L"], "go to the next, previous legal place"],
-    [["E"], "say why the piece cannot be placed here"],
-    [["Esc"], "cancel the choice"],
-    [["D", "X"], "draw a tile, pass (if the game allows it)"],
+  [
+    "On the board",
+    [
+      [["←", "↑", "→", "↓"], "move the cursor"],
+      [["Enter", "Space"], "place the piece or tile, choose the worker or cell"],
+      [["R", "Shift+R"], "rotate right, rotate left"],
+      [["F"], "flip the piece"],
+      [["N", "P"], "choose the next, previous piece or tile"],
+      [["L", "Shift+L"], "go to the next, previous legal place"],
+      [["E"], "say why the piece cannot be placed here"],
+      [["Esc"], "cancel the choice"],
+      [["D", "X"], "draw a tile, pass (if the game allows it)"],
+    ],
   ],
-  "In the game": [
-    [[",", "."], "go one move back, forward (also ← → while you watch)"],
-    [["Home", "End"], "go to the start, to the latest move"],
-    [["U", "Y"], "undo, redo a move (casual games)"],
-    [["H"], "get a hint (casual games)"],
-    [["V"], "read out the position: scores, turn, last move"],
-    [["T"], "show the board as text"],
-    [["M"], "hide or show the heat map"],
+  [
+    "In the game",
+    [
+      [[",", "."], "go one move back, forward (also ← → while you watch)"],
+      [["Home", "End"], "go to the start, to the latest move"],
+      [["U", "Y"], "undo, redo a move (casual games)"],
+      [["H"], "get a hint (casual games)"],
+      [["V"], "read out the position: scores, turn, last move"],
+      [["T"], "show the board as text"],
+      [["M"], "hide or show the heat map"],
+    ],
   ],
-  "With a mouse": [
-    ["Click", "place"],
-    ["Wheel", "rotate; with Shift, another piece"],
-    ["Right click", "flip"],
+  [
+    "With a mouse",
+    [
+      ["Click", t("place")],
+      ["Wheel", "rotate; with Shift, another piece"],
+      ["Right click", t("flip")],
+    ],
   ],
-  "With a gamepad": [
-    ["Stick or D-pad", "move the cursor"],
-    [["A", "B"], "place, flip"],
-    [["LB", "RB"], "rotate left, rotate right"],
-    [["X", "Y"], "previous piece, next piece"],
+  [
+    "With a gamepad",
+    [
+      ["Stick or D-pad", "move the cursor"],
+      [["A", "B"], "place, flip"],
+      [["LB", "RB"], "rotate left, rotate right"],
+      [["X", "Y"], "previous piece, next piece"],
+    ],
   ],
-};
+];
 
 let dialog;
 
@@ -52,7 +68,7 @@ export function showHelp() {
       h(
         "div.help-columns",
         {},
-        Object.entries(KEYS).map(([title, keys]) =>
+        KEYS.map(([title, keys]) =>
           h("section", {}, h("h3", {}, title), h("dl", {}, keys.map(([key, text]) => [h("dt", {}, keyCaps(key)), h("dd", {}, text)]))),
         ),
       ),

@@ -4,7 +4,7 @@ import { api, catalog } from "./api.js";
 import { link, LOCAL } from "./backend.js";
 import { h, render, verbatim } from "./dom.js";
 import { icon } from "./icons.js";
-import { plural, t } from "./language.js";
+import { message, plural, t } from "./language.js";
 import { shownName } from "./model.js";
 import { scrollTo } from "./motion.js";
 import { optionsInWords } from "./options.js";
@@ -171,7 +171,7 @@ class Lobby {
 
   #item(game, action) {
     const details = [optionsInWords(game.options), plural(game.moves, "move")].filter(Boolean).join(" · ");
-    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, verbatim(game.names.map(shownName).join(" – "))), h("span.muted", {}, details)), action(game));
+    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, verbatim(game.names.map((name) => shownName(message(name))).join(" – "))), h("span.muted", {}, details)), action(game));
   }
 
   async #join(game) {

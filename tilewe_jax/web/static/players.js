@@ -94,7 +94,7 @@ export class Players {
     }
     if (view.kind === "triominos") {
       const tray = view.trays[index];
-      return h("dl.counts", {}, count("tiles", typeof tray === "number" ? tray : tray.length));
+      return h("dl.counts", {}, count(t("tiles"), typeof tray === "number" ? tray : tray.length));
     }
     return null;
   }
