@@ -170,10 +170,10 @@ def test_themes_and_help(open_page: Any) -> None:
         return color
 
     dark = background()
-    page.page.locator("#top-tools button").first.click()
+    page.page.click('[data-focus="theme"]')
     light = background()
     assert dark != light
-    page.page.locator("#top-tools button").first.click()
+    page.page.click('[data-focus="theme"]')
     assert background() == dark
     page.page.reload()
     assert background() == dark

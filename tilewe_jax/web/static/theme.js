@@ -23,6 +23,7 @@ export function shownTheme() {
 
 export function themeButton() {
   const button = h("button.quiet", {
+    dataset: { focus: "theme" },
     onclick() {
       const names = Object.keys(THEMES);
       preference.set("theme", names[(names.indexOf(preference.get("theme", "system")) + 1) % names.length]);
