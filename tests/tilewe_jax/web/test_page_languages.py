@@ -56,8 +56,8 @@ def game_against_the_engine(page: Page, server: Server) -> Iterator[str]:
     click, wait, press = page.page.click, page.page.wait_for_selector, page.page.keyboard.press
     page.start("duo_official", [ADA, ENGINE], size=8)
     yield "duo"
-    press("ArrowUp")
-    press("ArrowRight")
+    for _ in range(7):
+        press("ArrowUp")  # to the edge, far from the start cell
     wait(".note.bad")
     yield "a piece that does not fit"
     for key in "tvh":

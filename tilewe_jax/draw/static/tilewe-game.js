@@ -859,7 +859,7 @@ const seatName = (names, seat) => names?.[seat] || `Player ${seat + 1}`;
 /** Describe a position in one sentence. */
 function summary(view) {
   if (!["polyomino", "santorini", "triominos"].includes(view.kind)) return t`Position`;
-  const scores = view.scores.map(numeral).join(" : ");
+  const scores = view.scores.map(numeral).join(t` to `);
   const state = view.terminal ? t`game over` : t`player ${view.current_player + 1} to move`;
   if (view.kind === "polyomino") return t`Board of ${view.size} by ${view.size} cells; points ${scores}; ${state}`;
   if (view.kind === "santorini") return t`Santorini, ${view.size} by ${view.size} cells; ${state}`;
