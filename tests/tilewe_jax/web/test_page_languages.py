@@ -94,27 +94,36 @@ def other_games(page: Page, server: Server) -> Iterator[str]:
     press("l")
     press("Enter")
     yield "santorini, move"
-    for key in ("ArrowUp", "ArrowUp", "Enter"):
-        press(key)
+    for key in ("ArrowUp", "ArrowRight"):
+        for _ in range(4):
+            press(key)
+    press("Enter")  # a corner, which no worker reaches
     wait(".note.bad")
     yield "santorini, refused"
-    created = server.create("triominos", {"players": 2, "game": "target"}, [HUMAN, ADA])
+    page.start("triominos", [HUMAN, ENGINE], players=2, game="target")
+    for _ in range(2):
+        play(page, move_by_keyboard, most=1)
+        page.wait_for_turn()
+        yield "triominos"
+    page.page.click("#tab-rounds")
+    yield "triominos, rounds"
+    created = server.create("classic_2", {}, [HUMAN, ADA])
     with server.player(created, 1) as other:
         page.open(created["paths"][0])
         wait(".board svg")
-        chance = random.Random(3)
-        for _ in range(2):
-            if page.page.locator(".your-turn").count():
-                play(page, move_by_keyboard, most=1)
-            other.wait(lambda state: state["legal"])
-            other.move_at_random(chance)
-            page.wait_for_turn()
-            yield "triominos"
+        yield "classic_2"
+        play(page, move_by_keyboard, most=1)
+        other.wait(lambda state: state["legal"])
+        other.move_at_random(random.Random(1))
+        page.wait_for_turn()
+        other.ask({"type": "undo"})
+        wait(".requests .bar")
+        yield "a request"
     created = server.create("duo", {}, [HUMAN, {"kind": "open"}])
     for path in (created["paths"][0], f"/game/{created['id']}"):
         page.open(path)
         wait(".board svg")
-        yield f"an open seat, {path}"
+        yield f"an open seat, {path.partition("#")[0]}"
 
 
 def studies(page: Page, server: Server) -> Iterator[str]:

@@ -796,7 +796,7 @@ export function pieceSvg(cells, color, options = {}) {
   const [xs, ys] = [cells.map(([x]) => x), cells.map(([, y]) => y)];
   const [width, height] = [Math.max(...xs) - Math.min(...xs) + 1, Math.max(...ys) - Math.min(...ys) + 1];
   const side = 20;
-  const svg = root(width * side, height * side, options.label ?? "piece", "tilewe-shape");
+  const svg = root(width * side, height * side, options.label ?? t`piece`, "tilewe-shape");
   const moved = cells.map(([x, y]) => [x - Math.min(...xs), Math.max(...ys) - y]);
   svg.append(piece(moved, COLORS[color] ?? color, side, 0, 0));
   return svg;

@@ -74,7 +74,7 @@ class Dashboard {
     this.next = 0;
     render(
       this.picker,
-      h("label.field", {}, h("span", {}, "Run"), h("select", { onchange: (event) => this.#open(event.target.value), dataset: { focus: "run" } }, this.runs.map((run) => h("option", { value: run.name, selected: run.name === name }, run.game ? `${run.name} · ${about(run.game).title}` : run.name)))),
+      h("label.field", {}, h("span", {}, "Run"), h("select", { onchange: (event) => this.#open(event.target.value), dataset: { focus: "run" } }, this.runs.map((run) => h("option", { translate: false, value: run.name, selected: run.name === name }, run.game ? `${run.name} · ${about(run.game).title}` : run.name)))),
     );
     this.#refresh(name);
     this.#newest(name);
@@ -110,7 +110,7 @@ class Dashboard {
     const { metrics, evaluations } = this.rows;
     const run = this.runs.find(({ name }) => name === this.run) ?? {};
     const latest = metrics.at(-1) ?? {};
-    const tile = (title, value) => value !== undefined && h("div.stat", {}, h("dt", {}, title), h("dd", {}, value));
+    const tile = (title, value, translate = true) => value !== undefined && h("div.stat", { translate }, h("dt", {}, title), h("dd", {}, value));
     render(
       this.tiles,
       h(
@@ -118,7 +118,7 @@ class Dashboard {
         {},
         tile("State", run.finished === undefined ? undefined : run.finished ? t("finished") : t("running")),
         tile("Iterations", compact(xOf(latest, metrics.length))),
-        ...["policy_loss", "outcome_loss", "agreement"].filter((name) => Number.isFinite(latest[name])).map((name) => tile(title(name), compact(Number(latest[name].toPrecision(4))))),
+        ...["policy_loss", "outcome_loss", "agreement"].filter((name) => Number.isFinite(latest[name])).map((name) => tile(title(name), compact(Number(latest[name].toPrecision(4))), false)),
         evaluations.length > 0 && tile("Evaluations", compact(evaluations.length)),
       ),
     );
@@ -148,7 +148,7 @@ class Dashboard {
           return h(
             "figure.card",
             {},
-            h("figcaption", {}, title(name), h("b", {}, latest)),
+            h("figcaption", { translate: false }, title(name), h("b", {}, latest)),
             rows.length > 1 && lineChart({ lines, x: [xOf(rows[0], 0), last], format: compact, height: 140, label: t`${title(name)}: ${latest} at the end` }),
           );
         }),

@@ -126,7 +126,7 @@ class StudyPage {
       game.analyses.forEach((analysis, move) => this.line[move] && (this.line[move].analysis = analysis));
     });
     this.#show(this.tree.main[Math.min(this.move, replay.moves.length)]);
-    document.title = `${game.seats.map(({ name }) => name).join(" – ")} · ${t("Study")}`;
+    document.title = `${game.seats.map((_, seat) => game.nameOf(seat)).join(" – ")} · ${t("Study")}`;
   }
 
   #status() {

@@ -240,7 +240,7 @@ export class TriominosBoard extends BoardArea {
     if (!view) return;
     const fitting = new Set(this.#placements.map(({ tile }) => tile));
     const { hand } = this;
-    const title = game.shared ? t`${game.nameOf(game.you)}: tiles` : "Your tiles";
+    const title = game.shared ? t`${game.nameOf(game.you)}: tiles` : t("Your tiles");
     const own =
       game.you !== null &&
       h(
