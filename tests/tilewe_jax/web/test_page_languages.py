@@ -120,10 +120,10 @@ def other_games(page: Page, server: Server) -> Iterator[str]:
         wait(".requests .bar")
         yield "a request"
     created = server.create("duo", {}, [HUMAN, {"kind": "open"}])
-    for path in (created["paths"][0], f"/game/{created['id']}"):
+    for who, path in (("a player", created["paths"][0]), ("a spectator", f"/game/{created['id']}")):
         page.open(path)
         wait(".board svg")
-        yield f"an open seat, {path.partition("#")[0]}"
+        yield f"an open seat, {who}"
 
 
 def studies(page: Page, server: Server) -> Iterator[str]:
