@@ -189,7 +189,7 @@ _SHOWN_AS_THEY_ARE = {"tilewe-jax serve --runs runs", "Shift+R", "Shift+L", "til
 
 def texts_of_script(source: str) -> tuple[set[str], list[Literal]]:
     """Return the keys of the texts of a script of the page, and its templates that are shown but not translated."""
-    keys, faults = set(), []
+    keys, faults, noun = set(), [], ""
     for each in literals(source):
         if each.callee == "plural":
             if each.argument == 1:
