@@ -52,7 +52,7 @@ MEASURE = """width => {  // not innerWidth, which grows with too wide elements o
     const isCut = isText && element.clientWidth && element.scrollWidth > element.clientWidth + 1;
     if (isCut) faults.push(`cut: ${says(element)}`);
   }
-  for (const element of scope.querySelectorAll(".panel-content, dialog, .player-name, .tools, .actions, .top")) {
+  for (const element of [scope, ...scope.querySelectorAll(".panel-content, .player-name, .tools, .actions, .top")]) {
     if (!shown(element)) continue;
     if (element.scrollWidth > element.clientWidth + 1) faults.push(`is wider than its place: ${says(element)}`);
   }
