@@ -245,6 +245,8 @@ _SENTENCES = {
     "web/room.py": ("_ENGINE_FAILED",),
 }
 """Functions and constants by module whose strings are sentences for players, or parts of them."""
+_FORM = {"games/triominos/config.py": "tray must be at most", "web/rooms.py": "clock must be null"}
+"""Starts of refusals, by module, that the form for a new game can cause."""
 _COACHES = (polyomino_coach, santorini_coach, triominos_coach)
 _REFUSALS = ("RefusedError", "UnavailableError")
 
@@ -252,7 +254,8 @@ _REFUSALS = ("RefusedError", "UnavailableError")
 def messages() -> set[str]:
     """Return the keys of the sentences that the page receives from Python and from the worker of the static site.
 
-    Refusals with the words "must be" are left out: they are for programmers, because the page makes only valid requests.
+    Refusals with the words "must be" are left out, except those of ``_FORM``: they are for programmers, because the page makes
+    only valid requests.
     """
     keys: set[str] = set()
     for file in sorted((ROOT / "web").glob("*.py")):
@@ -261,9 +264,15 @@ def messages() -> set[str]:
                 is_own = isinstance(node.args[0], ast.Constant | ast.JoinedStr)
                 keys |= {key for key in _sentences(node.args[0]) if is_own and " must be " not in key}
     for name, wanted in _SENTENCES.items():
-        nodes = [node for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))) if _name(node) in wanted]
+        nodes = [node for node in _nodes(name) if _name(node) in wanted]
         assert {_name(node) for node in nodes} == set(wanted), name
         keys |= {key for node in nodes for key in _sentences(node)}
+    for name, start in _FORM.items():
+        refusals = {
+            key for node in _nodes(name) if isinstance(node, ast.JoinedStr) for key in _sentences(node) if key.startswith(start)
+        }
+        assert refusals, name
+        keys |= refusals
     for coach in _COACHES:
         for *_, nouns, sentence in coach._DIFFERENCES:
             keys |= {sentence.format(p="{0}", b="{1}"), *_counts(nouns)}
@@ -271,6 +280,11 @@ def messages() -> set[str]:
         found = literals(file.read_text(encoding="utf-8"))
         keys |= {each.text for each in found if each.is_text and each.text not in _SHOWN_AS_THEY_ARE}
     return keys
+
+
+def _nodes(name: str) -> Iterator[ast.AST]:
+    """Yield the nodes of a module of the package."""
+    return ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
 
 
 def _name(node: ast.AST) -> str:
