@@ -167,7 +167,7 @@ export class Game extends EventTarget {
     const { name, kind } = this.seats[seat] ?? {};
     if (this.isYou(seat)) return t("You");
     if (kind === "open") return t("Open seat");
-    if (!name) return t`Player ${seat + 1}`;
+    if (isUnnamed(name)) return t`Player ${seat + 1}`; // a rematch changes the seats, but not the default names
     return shownName(kind === "engine" ? message(name) : name); // engines have the titles of their levels
   }
 
