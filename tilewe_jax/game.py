@@ -16,7 +16,7 @@ from tilewe_jax.chance import Chance
 from tilewe_jax.device_position import DevicePosition
 from tilewe_jax.draw.pictures import draw
 from tilewe_jax.endings import Endings, GameEndings
-from tilewe_jax.host import HostPosition, require_no_deal
+from tilewe_jax.host import POSITION, HostPosition, PositionFormat, is_position, require_no_deal
 from tilewe_jax.lanes import random_words
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
@@ -434,9 +434,24 @@ class Game(ABC, Generic[State]):
         return None
 
     def init_from_deal(self, deal: Any) -> State:
-        """The initial state of a deal. Raises ``ValueError`` for an invalid deal."""
+        """The initial state of a deal, or the state of ``{"position": facts}``. Raises ``ValueError`` for an invalid deal."""
+        if is_position(deal):
+            if self.positions is None:
+                raise ValueError(f"{self.id} does not start from positions")
+            return self.state_of(self.positions.read(deal[POSITION]))
         require_no_deal(self.id, deal)
         return self.init(jax.random.key(0))
+
+    # ---- Positions from which games start. By default none.
+
+    @property
+    def positions(self) -> PositionFormat | None:
+        """Reads and writes the facts of host positions; ``None`` for a game that starts from deals only."""
+        return None
+
+    def state_of(self, position: Any) -> State:
+        """The state of a host position, the inverse of ``host``. Runs on the host."""
+        raise ValueError(f"{self.id} does not convert positions to states")
 
     # ---- Texts and pictures, made on the host. By default the arrays of the state and the numbers of actions.
 

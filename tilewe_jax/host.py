@@ -1,7 +1,8 @@
 """Games and positions on the host: the interface of the plain-Python forms of games. Imports no JAX."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import exp
 from operator import index
 from random import Random
@@ -101,6 +102,61 @@ def _no_deal(chance: Random) -> Any:
     del chance
 
 
+POSITION = "position"
+"""Field of a deal that starts a game from a position: ``{"position": facts}``, see ``PositionFormat``."""
+
+
+def is_position(deal: Any) -> bool:
+    """Return whether a deal starts a game from a position. Raises ``ValueError`` if it has further fields."""
+    if not isinstance(deal, dict) or POSITION not in deal:
+        return False
+    if others := sorted(set(deal) - {POSITION}):
+        raise ValueError(f"a deal with a position must have only this field, got also {shown_names(others)}")
+    return True
+
+
+def shown_names(names: Iterable[Any]) -> str:
+    """Return names for a message, cut to a readable length."""
+    return ", ".join(str(name)[:40] for name in islice(names, 10))
+
+
+def fields_of(facts: Any, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the facts of a position as a dictionary.
+
+    Raises ``ValueError`` for a value that is not an object, and for missing and unknown fields.
+    """
+    if not isinstance(facts, dict):
+        raise ValueError(f"a position must be an object with {', '.join(required)}, got {str(facts)[:80]}")
+    if missing := [name for name in required if name not in facts]:
+        raise ValueError(f"the position lacks {', '.join(missing)}")
+    if unknown := [name for name in facts if name not in (*required, *optional)]:
+        raise ValueError(
+            f"unknown fields of the position: {shown_names(unknown)}; known are {', '.join((*required, *optional))}"
+        )
+    return facts
+
+
+def integer_of(facts: Mapping[str, Any], name: str, minimum: int, maximum: int, default: int | None = None) -> int:
+    """Return an integer of the facts of a position. Raises ``ValueError``."""
+    value = facts.get(name, default)
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be an integer from {minimum} to {maximum}, got {str(value)[:40]}")
+    return value
+
+
+@dataclass(frozen=True)
+class PositionFormat:
+    """Describes positions by facts, JSON values from which games start; docs/reference/positions.md lists the fields.
+
+    Any position that is reached by play is described completely, including facts of its history that the rules need.
+    """
+
+    read: Callable[[Any], HostPosition]
+    """``read(facts)``: the position. Raises ``ValueError``, which names the rule that the facts break."""
+    write: Callable[[Any], dict[str, Any]]
+    """``write(position)``: the inverse of ``read``."""
+
+
 Table = tuple[Mapping[str, Any], ...]
 """Score table: for each round its number, its first player, points by seat, and the reason for its end."""
 
@@ -158,7 +214,8 @@ class HostGame:
     max_steps: int
     """Upper bound of the number of actions of a game."""
     init_from_deal: Callable[[Any], HostPosition]
-    """The initial position of a deal, see ``Game.deal``. Raises ``ValueError`` for an invalid deal."""
+    """The initial position of a deal, see ``Game.deal``, or of ``{"position": facts}``. Raises ``ValueError`` for an invalid
+    deal."""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
     """The options given to ``make_host_game``."""
     has_hidden_information: bool = False
@@ -169,6 +226,8 @@ class HostGame:
     """The outcome of a final position by seat, see ``Game.returns``."""
     rounds: Rounds | None = field(default=None, compare=False)
     """The score table; ``None`` for a game of one round."""
+    positions: PositionFormat | None = field(default=None, compare=False)
+    """Reads and writes positions from which games start; ``None`` for a game that starts from deals only."""
     shapes: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
     """Objects to which actions refer by index, such as orientations of pieces, as JSON values. If there are any, clients
     build actions from them and receive the ids of the legal actions."""
@@ -198,6 +257,9 @@ class Offer:
     """Factory of the settings from the options; for a game without a plain-Python form, factory of the game."""
     host_game: Callable[[Any], HostGame] | None = None
     """Factory of the plain-Python form from the settings; ``None`` for a game that only runs on the device."""
+    positions: Callable[[Any], PositionFormat] | None = None
+    """Factory of the facts of positions from the settings, for a game with a plain-Python form; ``None`` for a game that starts
+    from deals only."""
     heuristics: Heuristics | None = None
     """Heuristics in plain Python; ``None`` for a game without any."""
     coach: Coach | None = None

@@ -1,7 +1,7 @@
 """Host forms and offers of games by name. Built-in games have a plain-Python form; other games run on the device."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewe_jax.games import modules
-from tilewe_jax.host import HostGame, HostPosition, Offer
+from tilewe_jax.host import POSITION, HostGame, HostPosition, Offer, PositionFormat, is_position
 from tilewe_jax.settings import checked_options
 
 _OFFERS: dict[str, Offer] = {name: offer for folder in modules("offers") for name, offer in folder.OFFERS.items()}
@@ -46,10 +46,21 @@ def make_host_game(name: str, **given: Any) -> HostGame:
     known = _OFFERS.get(name) if isinstance(name, str) else None
     if known and known.settings and known.host_game:
         values = checked_options(name, inspect.signature(known.settings).parameters, given)
-        return replace(known.host_game(known.settings(**values)), options=given)
+        settings = known.settings(**values)
+        game = replace(known.host_game(settings), options=given)
+        return game if known.positions is None else _with_positions(game, known.positions(settings))
     from tilewe_jax.registry import make
 
     return replace(asked_on_device(make(name, **given)), options=given)
+
+
+def _with_positions(game: HostGame, positions: PositionFormat) -> HostGame:
+    """Let a game start from positions, too."""
+    return replace(game, positions=positions, init_from_deal=partial(_initial_position, game.init_from_deal, positions.read))
+
+
+def _initial_position(from_deal: Callable[[Any], HostPosition], read: Callable[[Any], HostPosition], deal: Any) -> HostPosition:
+    return read(deal[POSITION]) if is_position(deal) else from_deal(deal)
 
 
 def asked_on_device(game: Any) -> HostGame:
@@ -65,6 +76,7 @@ def asked_on_device(game: Any) -> HostGame:
         has_hidden_information=game.has_hidden_information,
         new_deal=partial(_new_deal, game),
         returns=_returns,
+        positions=game.positions,
     )
 
 

@@ -3,12 +3,11 @@
 A move lists its cells, ``e8,e9,f9``: the letter is the column, the number the row, a1 the bottom left.
 """
 
-import re
 from dataclasses import dataclass
 
 from tilewe_jax.games.polyomino import notation
 from tilewe_jax.games.polyomino.config import VARIANTS, Config
-from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS, PIECE_NAMES
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import make_host_game
@@ -18,7 +17,6 @@ PASS = notation.PASS
 PENTOBI_NAMES = {"duo_official": "Blokus Duo", "classic": "Blokus", "classic_2": "Blokus Two-Player"}
 """Pentobi's names of games, by id."""
 
-_CELL = re.compile(r"a?[a-z][1-9][0-9]?")
 _TWO_COLORS = (("b", "blue", "black"), ("w", "green", "white"))
 _FOUR_COLORS = (("1", "blue"), ("2", "yellow"), ("3", "red"), ("4", "green"))
 
@@ -75,7 +73,7 @@ class BlokusGame:
         """Format an action as a move: its cells, row by row from the bottom. Does not depend on the position."""
         if action == self.config.num_placements:
             return PASS
-        return ",".join(map(notation.cell_name, notation.cells_of(self.config, action)))
+        return notation.cells_text(self.config, action)
 
     def move_info(self, text: str) -> str:
         """Describe a placement, given as a move or an action id, like Pentobi's ``move_info``. Raises ``ValueError``.
@@ -107,13 +105,7 @@ class BlokusGame:
             if self.config.voluntary_pass:
                 return self.config.num_placements
             raise ValueError("this game has no pass; players without a move are skipped automatically")
-        cells = text.split(",", MAX_PIECE_SIZE)
-        if len(cells) > MAX_PIECE_SIZE or not all(map(_CELL.fullmatch, cells)):
-            raise ValueError(f"invalid move {text[:80]!r}; a move lists its cells, like e8,e9,f9")
-        try:
-            return notation.action_of(self.config, map(notation.parse_cell, cells))
-        except ValueError:
-            raise ValueError(f"invalid move {text!r}; these cells do not form a piece on the board") from None
+        return notation.action_of_cells(self.config, text)
 
 
 def blokus_game(host: HostGame) -> BlokusGame:

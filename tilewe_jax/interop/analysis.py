@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Protocol
 from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.games.polyomino.config import VARIANTS
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import Coach, HostGame, HostPosition
+from tilewe_jax.host import POSITION, Coach, HostGame, HostPosition
 from tilewe_jax.host_games import OFFERS, make_host_game
 from tilewe_jax.utils.files import parse_json
 
@@ -37,7 +37,7 @@ MAX_SOLVE_NODES = 10_000_000
 """Maximum number of positions that are visited to prove the result of one position."""
 _FIELDS = (
     *("id", "game", "options", "deal", "moves", "agent", "seed", "analyze_turns", "max_candidates", "max_visits"),
-    *("facts", "solve_nodes", "allow_moves", "avoid_moves"),
+    *("facts", "solve_nodes", "allow_moves", "avoid_moves", "initial_position"),
 )
 _ACTIONS = {
     "query_version": (),
@@ -52,12 +52,13 @@ _KATAGO = {
     "maxVisits": "max_visits",
     "allowMoves": "allow_moves",
     "avoidMoves": "avoid_moves",
+    "initialPosition": "initial_position",
     "terminateId": "terminate_id",
     "turnNumbers": "turns",
 }
-"""KataGo's names of fields."""
+"""""KataGo's names of fields, and names in its style.""" ""
 _UNSUPPORTED: dict[str, dict[str, Any]] = {
-    "a game starts from its initial position; use moves": {"initialStones": [], "initialPlayer": None},
+    "a game starts from initialPosition": {"initialStones": [], "initialPlayer": None},
     "the rules are game and options": {"rules": None, "komi": 0, "whiteHandicapBonus": "0"},
     'the size is an option of the game, like {"options": {"size": 10}}': {"boardXSize": None, "boardYSize": None},
     "settings of the search are fields of agent": {
@@ -266,7 +267,8 @@ class Defaults:
         if not is_id(request_id):
             raise RequestError("id must be a string of at most 1000 characters or an integer", "id")
         game = self._game(values)
-        actions, positions = read_moves(game.host, values.get("deal"), values.get("moves", []))
+        deal, source = _deal_of(values)
+        actions, positions = read_moves(game.host, deal, values.get("moves", []), source)
         turns = values.get("analyze_turns", [len(actions)])
         if not isinstance(turns, list) or not all(type(turn) is int and 0 <= turn <= len(actions) for turn in turns):
             raise RequestError(f"analyze_turns must be a list of integers from 0 to {len(actions)}", "analyze_turns")
@@ -295,7 +297,7 @@ class Defaults:
         return Request(
             id=request_id,
             game=game,
-            deal=values.get("deal"),
+            deal=deal,
             actions=actions,
             positions=positions,
             turns=tuple(dict.fromkeys(turns)),
@@ -354,7 +356,16 @@ def is_id(value: Any) -> bool:
     return type(value) is int or (isinstance(value, str) and len(value) <= 1000)
 
 
-def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], tuple[HostPosition, ...]]:
+def _deal_of(values: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the deal of a request, and the field from which it comes. Raises ``RequestError``."""
+    if "initial_position" not in values:
+        return values.get("deal"), "deal"
+    if values.get("deal") is not None:
+        raise RequestError("initial_position replaces deal; give one of them", "initial_position")
+    return {POSITION: values["initial_position"]}, "initial_position"
+
+
+def read_moves(host: HostGame, deal: Any, moves: Any, source: str = "deal") -> tuple[tuple[int, ...], tuple[HostPosition, ...]]:
     """Play moves from the start of a game.
 
     Returns the actions, and the initial position with the position after each action. Raises ``RequestError``.
@@ -366,7 +377,7 @@ def read_moves(host: HostGame, deal: Any, moves: Any) -> tuple[tuple[int, ...], 
     try:
         positions = [host.init_from_deal(deal)]
     except ValueError as error:
-        raise RequestError(str(error), "deal") from None
+        raise RequestError(str(error), source) from None
     actions: list[int] = []
     for number, move in enumerate(moves, 1):
         try:

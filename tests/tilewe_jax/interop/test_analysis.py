@@ -160,6 +160,8 @@ def test_fields_of_an_answer() -> None:
         ({"id": 1, "analyzeTurns": [0], "analyze_turns": [0]}, "analyze_turns", "twice"),
         ({"id": 1, "initialStones": [["b", "a5"]]}, "initialStones", "not supported"),
         ({"id": 1, "initialPlayer": "W"}, "initialPlayer", "not supported"),
+        ({"id": 1, "initialPosition": 7}, "initial_position", "a position must be an object"),
+        ({"id": 1, "initialPosition": {}, "deal": {}}, "initial_position", "initial_position replaces deal"),
         ({"id": 1, "priority": False}, "priority", "not supported"),
     ],
     ids=lambda value: str(value)[:40],
@@ -170,6 +172,22 @@ def test_errors_name_the_field_and_end_nothing(request_: Any, field: str | None,
     assert (error["field"], part in error["error"]) == (field, True), error
     assert error["id"] == (1 if isinstance(request_, dict) and request_.get("id") == 1 else None)
     assert following["id"] == "next"
+
+
+def test_an_initial_position_equals_the_moves_that_lead_there() -> None:
+    position = {"placed": {"blue": ["a5"], "yellow": ["e1"]}, "current_color": "blue"}
+    moves = [["b", "a5"], ["w", "e1"]]
+    played, placed, later = answers(
+        {"id": "played", "moves": moves},
+        {"id": "placed", "initialPosition": position},
+        {"id": "later", "initial_position": position, "moves": ["b4,b3"]},
+    )
+    assert placed["scores"] == played["scores"] == [1, 1]
+    assert placed["current_player"] == 0
+    assert {each["move"] for each in placed["candidates"]} == {each["move"] for each in played["candidates"]}
+    assert later["scores"] == [3, 1]
+    (refused,) = answers({"id": "wrong", "initialPosition": {"placed": {"blue": ["b4"]}, "current_color": "blue"}})
+    assert refused["error"] == "a piece of blue must cover a5 or e5: the first piece starts there"
 
 
 def test_a_move_is_a_name_an_action_or_cells() -> None:

@@ -22,6 +22,8 @@ from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.games.polyomino.policies import policies
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
 from tilewe_jax.games.polyomino.rules import State
+from tilewe_jax.games.polyomino.setup import position_format
+from tilewe_jax.host import PositionFormat
 from tilewe_jax.lanes import random_words, rule_per_lane
 
 T = TypeVar("T")
@@ -95,6 +97,15 @@ class PolyominoGame(Game[State]):
     def init(self, key: PRNGKeyArray) -> State:
         del key
         return State(**{name: jnp.asarray(value) for name, value in self._initial.items()})
+
+    @property
+    def positions(self) -> PositionFormat:
+        return position_format(self.config)
+
+    def state_of(self, position: PolyominoPosition) -> State:
+        if position.config != self.config:
+            raise ValueError(f"the position is of {position.config.name} with other options")
+        return State(**{name: jnp.asarray(value) for name, value in rules.fields_of(position.position).items()})
 
     def apply(self, state: State, action: Action) -> State:
         check_state(self, state)

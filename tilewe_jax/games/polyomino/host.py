@@ -420,6 +420,12 @@ class Position:
         own = self.occupied[p], self.beside[p], self.corners[p], self.hands[p], self.monomino_last[p]
         self.history.append((placement, p, *own, self.out, self.legal))
 
+    def resolve_passes(self) -> None:
+        """Pass with the colour to move if it is out or blocked, until a colour can move or the game is over."""
+        if not self.finished and (self.out >> self.color & 1 or not self.legal[self.color]):
+            self.out |= 1 << self.color
+            self._hand_on()
+
     def _hand_on(self) -> None:
         colors = self.config.colors
         last = self.color

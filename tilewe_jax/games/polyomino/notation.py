@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.pieces import (
+    MAX_PIECE_SIZE,
     ORIENTATION_OF_CELLS,
     ORIENTATIONS,
     PIECE_CELLS,
@@ -20,6 +21,7 @@ from tilewe_jax.games.polyomino.pieces import (
 )
 
 PASS = "pass"
+_CELL = re.compile(r"a?[a-z][1-9][0-9]?")
 _NAME = re.compile(r"([A-Z]\d)([nesw]f?)-([a-z]+)(\d+)([a-z]+)(\d+)")
 
 
@@ -86,6 +88,22 @@ def cells_of(config: Config, action: int) -> tuple[Cell, ...]:
     """Return the cells of a placement, row by row from the bottom; raises as ``split_action``."""
     orientation, (x, y) = split_action(config, action)
     return tuple((x + dx, y + dy) for dx, dy in ORIENTATIONS[orientation].cells)
+
+
+def cells_text(config: Config, action: int) -> str:
+    """Return a placement as a list of its cells, row by row from the bottom, like ``e8,e9,f9``; raises as ``split_action``."""
+    return ",".join(map(cell_name, cells_of(config, action)))
+
+
+def action_of_cells(config: Config, text: str) -> int:
+    """Return the placement of a list of cells in any order, like ``e8,e9,f9``. Raises ``ValueError``."""
+    cells = "".join(text.split()).lower().split(",", MAX_PIECE_SIZE)
+    if len(cells) > MAX_PIECE_SIZE or not all(map(_CELL.fullmatch, cells)):
+        raise ValueError(f"invalid move {text[:80]!r}; a move lists its cells, like e8,e9,f9")
+    try:
+        return action_of(config, map(parse_cell, cells))
+    except ValueError:
+        raise ValueError(f"invalid move {text!r}; these cells do not form a piece on the board") from None
 
 
 def action_names(config: Config, action: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from tilewe_jax.games.polyomino.coach import facts, reasons
 from tilewe_jax.games.polyomino.config import MAX_SIZE, MIN_SIZE, VARIANTS
 from tilewe_jax.games.polyomino.host_heuristics import heuristic_logits, room_value
 from tilewe_jax.games.polyomino.position import host_game
+from tilewe_jax.games.polyomino.setup import position_format
 from tilewe_jax.host import Coach, Heuristics, Offer
 
 _SIDE = {"range": [MIN_SIZE, MAX_SIZE]}
@@ -28,6 +29,7 @@ def _offer(name: str, seats: tuple[int, int], title: str, tagline: str, /, *rule
         {**options, "size": _SIDE},
         settings=VARIANTS[name],
         host_game=host_game,
+        positions=position_format,
         heuristics=Heuristics(heuristic_logits, room_value),
         coach=Coach(facts, reasons),
     )

@@ -16,9 +16,9 @@ from jaxtyping import Array, Bool, Int32, Shaped, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample, uniform_below
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu
-from tilewe_jax.games.polyomino.boards import Board, Hand, pick, planes, reach, words
+from tilewe_jax.games.polyomino.boards import Board, Hand, pack, pick, planes, reach, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.host import Position
+from tilewe_jax.games.polyomino.host import Position, bits
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, MONOMINO, ORIENTATIONS, PIECE_SIZES, Cell
 from tilewe_jax.lanes import CHUNK_DIVISOR, chunk_size, materialize, while_any
 from tilewe_jax.utils.loops import by_platform
@@ -73,14 +73,21 @@ class State:
 
 def initial(config: Config) -> dict[str, np.ndarray]:
     """Return the fields of the initial state of one game, as NumPy arrays."""
-    anchors = np.array(Position(config).actions(0), np.int32) % config.cells
+    return fields_of(Position(config))
+
+
+def fields_of(position: Position) -> dict[str, np.ndarray]:
+    """Return the fields of the state of a position in which no pass is deferred, as NumPy arrays."""
+    config, cell = position.config, position.geometry.cell
+    anchors = np.array(position.actions(position.color), np.int32) % config.cells
     legal_counts = np.bincount(anchors // WORD_BITS, minlength=words(config)).astype(np.uint16)
+    occupied = [pack(config, map(cell, bits(board)))[: words(config)] for board in position.occupied]
     return {
-        "occupied": np.zeros((config.colors, words(config)), np.uint32),
-        "hands": np.full(config.colors, config.full_hand, np.uint32),
-        "out": np.zeros(config.colors, np.bool_),
-        "monomino_last": np.zeros(config.colors, np.bool_),
-        "current_color": np.zeros((), np.int32),
+        "occupied": np.stack(occupied),
+        "hands": np.array(position.hands, np.uint32),
+        "out": np.array([bool(position.out >> color & 1) for color in range(config.colors)]),
+        "monomino_last": np.array(position.monomino_last, np.bool_),
+        "current_color": np.array(position.color, np.int32),
         "legal_counts": legal_counts,
     }
 

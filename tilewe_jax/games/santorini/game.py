@@ -18,6 +18,8 @@ from tilewe_jax.games.santorini.chance import RandomWorkers
 from tilewe_jax.games.santorini.config import VERSION, Cell, Config
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
+from tilewe_jax.games.santorini.setup import checked, position_format
+from tilewe_jax.host import PositionFormat, is_position
 from tilewe_jax.lanes import random_words, rule_per_lane
 
 _state_of = jax.jit(rules.state_of, static_argnums=0)
@@ -198,14 +200,14 @@ class SantoriniGame(Game[State]):
         """
         if not isinstance(board, SantoriniBoard):
             board = SantoriniBoard.from_array(board, player)
-        if board.size != self.config.size:
-            raise ValueError(f"the size of the board must be {self.config.size}, got {board.size}")
-        if board.placing and self.config.placement != "chosen":
-            raise ValueError(f"a position of this game must have four workers, got {4 - board.workers.count(None)}")
-        array = board.to_array()
+        array = checked(self.config, board).to_array()
         array[0] *= board.player
         state: State = _state_of(self.config, jnp.asarray(array), jnp.int32(0 if board.player == 1 else 1))
         return state
+
+    @property
+    def positions(self) -> PositionFormat:
+        return position_format(self.config)
 
     def host(self, state: State) -> SantoriniBoard:
         """Convert a state to a ``SantoriniBoard``."""
@@ -272,7 +274,7 @@ class SantoriniGame(Game[State]):
         return [list(cell) for worker in state.workers if (cell := self._cell(int(worker)))]
 
     def init_from_deal(self, deal: Any) -> State:
-        if self.config.placement != "random":
+        if self.config.placement != "random" or is_position(deal):
             return super().init_from_deal(deal)
         return self.state_of(SantoriniBoard.from_deal(self.config, deal))
 

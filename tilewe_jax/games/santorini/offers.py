@@ -4,6 +4,7 @@ from tilewe_jax.games.santorini.coach import facts, reasons
 from tilewe_jax.games.santorini.config import SIZES, Config
 from tilewe_jax.games.santorini.host import host_game
 from tilewe_jax.games.santorini.host_heuristics import heuristic_logits, heuristic_value
+from tilewe_jax.games.santorini.setup import position_format
 from tilewe_jax.host import Coach, Heuristics, Offer
 
 OFFERS = {
@@ -22,6 +23,7 @@ OFFERS = {
         False,
         Config,
         host_game,
+        position_format,
         Heuristics(heuristic_logits, heuristic_value),
         Coach(facts, reasons),
     )

@@ -18,7 +18,9 @@ from tilewe_jax.games.triominos.config import VERSION, Config
 from tilewe_jax.games.triominos.figure import Placement
 from tilewe_jax.games.triominos.host import Position, read_deal, unwrap
 from tilewe_jax.games.triominos.rules import State
+from tilewe_jax.games.triominos.setup import position_format
 from tilewe_jax.games.triominos.tiles import digits
+from tilewe_jax.host import PositionFormat, is_position
 from tilewe_jax.lanes import random_words, rule_per_lane, while_any
 
 NEXT_ROUND_DIVISOR = 32
@@ -226,6 +228,7 @@ class TriominosGame(Game[State]):
             current_player=int(state.current_player),
             draws=int(state.draws),
             passes=int(state.passes),
+            starter=int(state.starter),
             round=int(state.round),
             seed=(first_word, second_word),
         )
@@ -265,7 +268,18 @@ class TriominosGame(Game[State]):
         tiles = [digits(self.config.tile_list[tile]) for tile in order]
         return {"tiles": tiles, "starter": int(state.starter), "seed": np.asarray(state.seed).tolist()}
 
+    @property
+    def positions(self) -> PositionFormat:
+        return position_format(self.config)
+
+    def state_of(self, position: Position) -> State:
+        if position.config != self.config:
+            raise ValueError("the position is of a game with other options")
+        return rules.state_of(position)
+
     def init_from_deal(self, deal: Any) -> State:
+        if is_position(deal):
+            return super().init_from_deal(deal)
         order, starter, seed = read_deal(self.config, deal)
         state: State = _start_round(
             self.config,

@@ -81,6 +81,8 @@ class Position:
     """Number of tiles drawn in this turn."""
     passes: int
     """Number of passes since the last placement."""
+    starter: int
+    """The first player of the round."""
     round: int
     """Number of previous rounds."""
     seed: tuple[int, int]
@@ -403,13 +405,24 @@ class Position:
 
 def _deal(config: Config, points: tuple[int, ...], number: int, seed: tuple[int, int], may_start: Collection[int]) -> Position:
     """The start of round ``number``, with the same deal as ``rules.deal``."""
-    round_seed = _hash32(_hash32(seed[0], number), seed[1])
-    words = [_hash32(round_seed, i) for i in range(config.tiles + config.players)]
+    words = _words(config, number, seed)
     order = sorted(range(config.tiles), key=lambda tile: (words[tile], tile))
     if config.start == "highest":
         may_start = starters(config, order)
     starter = max(may_start, key=lambda player: words[config.tiles + player] >> 1)
     return _start_round(config, points, number, seed, order, starter)
+
+
+def _words(config: Config, number: int, seed: tuple[int, int]) -> list[int]:
+    """Random words for the order of the tiles, and for the first player, of round ``number``."""
+    round_seed = _hash32(_hash32(seed[0], number), seed[1])
+    return [_hash32(round_seed, i) for i in range(config.tiles + config.players)]
+
+
+def shuffled(config: Config, seed: tuple[int, int]) -> list[Tile]:
+    """All tiles in a random order, the dealing order of a first round with this seed."""
+    words = _words(config, 0, seed)
+    return sorted(config.tile_list, key=lambda tile: (words[tile_id(tile)], tile))
 
 
 def read_deal(config: Config, deal: Any) -> tuple[list[int], int, tuple[int, int]]:
@@ -462,6 +475,7 @@ def _start_round(
         current_player=starter,
         draws=0,
         passes=0,
+        starter=starter,
         round=number,
         seed=seed,
     )

@@ -4,6 +4,7 @@ from tilewe_jax.games.triominos.coach import facts, reasons
 from tilewe_jax.games.triominos.config import SETS, TRAYS, Config
 from tilewe_jax.games.triominos.host import host_game
 from tilewe_jax.games.triominos.host_heuristics import determinize, heuristic_logits, heuristic_value
+from tilewe_jax.games.triominos.setup import position_format
 from tilewe_jax.host import Coach, Heuristics, Offer
 
 OFFERS = {
@@ -29,6 +30,7 @@ OFFERS = {
         True,
         Config,
         host_game,
+        position_format,
         Heuristics(heuristic_logits, heuristic_value, determinize),
         Coach(facts, reasons),
     )

@@ -23,8 +23,10 @@ from tilewe_jax.games.triominos.config import (
     PASS_SCORE,
     Config,
 )
+from tilewe_jax.games.triominos.host import Position
 from tilewe_jax.games.triominos.table import Placed, Table
 from tilewe_jax.games.triominos.tile_sets import TileSet
+from tilewe_jax.games.triominos.tiles import tile_id
 from tilewe_jax.lanes import random_words
 
 
@@ -115,6 +117,32 @@ def start_round(
         starter=starter,
         round=number,
         seed=seed,
+    )
+
+
+def state_of(position: Position) -> State:
+    """The state of a host position. Runs on the host."""
+    config = position.config
+    order, drawn = np.empty(config.tiles, np.int8), config.tiles - len(position.pile)
+    others = [tile for tile in config.tile_list if tile not in position.pile]
+    for number, tile in enumerate([*others, *position.pile]):
+        order[tile_id(tile)] = number
+    trays = np.zeros((config.players, tile_sets.num_words(config)), np.uint32)
+    for row, tray in zip(trays, position.trays, strict=True):
+        for tile in tray:
+            row[tile_id(tile) // WORD_BITS] |= np.uint32(1 << tile_id(tile) % WORD_BITS)
+    return State(
+        table=table.table_of(position),
+        trays=jnp.asarray(trays),
+        order=jnp.asarray(order),
+        drawn=jnp.int32(drawn),
+        scores=jnp.array(position.points, jnp.int32),
+        current_player=jnp.int32(position.current_player),
+        draws=jnp.int32(position.draws),
+        passes=jnp.int32(position.passes),
+        starter=jnp.int32(position.starter),
+        round=jnp.int32(position.round),
+        seed=jnp.array(position.seed, jnp.uint32),
     )
 
 

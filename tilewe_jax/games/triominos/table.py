@@ -16,7 +16,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Int8, Int16, Int32, Integer
 
 from tilewe_jax.bits import move_bits
+from tilewe_jax.games.triominos import tiles as plane
 from tilewe_jax.games.triominos.config import Config
+from tilewe_jax.games.triominos.host import Position
 from tilewe_jax.games.triominos.tiles import (
     BACK,
     BRIDGE_SCORE,
@@ -73,6 +75,29 @@ def empty(config: Config) -> Table:
         frontier=jnp.full(config.frontier_size, -1, jnp.int16),
         numbers=(unknown, unknown, unknown),
         neighbour_mask=jnp.zeros(config.frontier_size, jnp.int16),
+    )
+
+
+def table_of(position: Position) -> Table:
+    """The table of a host position. Runs on the host."""
+    config, figure = position.config, position.figure
+    placed_at, orientation = np.full(config.tiles, -1, np.int16), np.zeros(config.tiles, np.int8)
+    for tile, index, cell in position.placements:
+        placed_at[plane.tile_id(tile)], orientation[plane.tile_id(tile)] = config.wrapped(cell), index
+    free = {beside for cell in figure.tiles for beside in plane.neighbours(cell)} - set(figure.tiles)
+    frontier, numbers = np.full(config.frontier_size, -1, np.int16), np.full((3, config.frontier_size), -1, np.int8)
+    neighbour_mask = np.zeros(config.frontier_size, np.int16)
+    for slot, cell in enumerate(sorted(free)):
+        frontier[slot] = config.wrapped(cell)
+        numbers[:, slot] = [figure.numbers.get(vertex, -1) for vertex in plane.vertices(cell)]
+        neighbour_mask[slot] = sum(1 << i for i, near in enumerate(plane.neighbourhood(cell)) if near in figure.tiles)
+    left, middle, right = map(jnp.asarray, numbers)
+    return Table(
+        placed_at=jnp.asarray(placed_at),
+        orientation=jnp.asarray(orientation),
+        frontier=jnp.asarray(frontier),
+        numbers=(left, middle, right),
+        neighbour_mask=jnp.asarray(neighbour_mask),
     )
 
 
