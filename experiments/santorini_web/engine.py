@@ -58,8 +58,10 @@ class WebAgent:
         self._random = random.Random()
         self.new_game()
 
-    def new_game(self) -> None:
-        """Discard the tree."""
+    def new_game(self, deal: Any = None) -> None:
+        """Discard the tree. Raise ``GtpError`` for a game from a position."""
+        if deal is not None:
+            raise GtpError(f"{self.name} does not start from positions")
         self._board: SantoriniBoard = self._names.start()
         self._actions: tuple[int, ...] = ()
         self._is_set_up = False

@@ -1,5 +1,6 @@
 """External engines that speak the Go Text Protocol (GTP) as players on the host."""
 
+import json
 import os
 import shlex
 import threading
@@ -9,12 +10,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tilewe_jax.agents.host_player import ForfeitError, OngoingGame
-from tilewe_jax.formats.blokus import PASS
+from tilewe_jax.formats import blksgf
+from tilewe_jax.formats.blokus import PASS, BlokusGame
 from tilewe_jax.formats.names import gtp_game
 from tilewe_jax.game import Game
+from tilewe_jax.host import POSITION, is_position
 from tilewe_jax.interop.gtp_client import CommandError, EngineError, GtpEngine, search_move
 from tilewe_jax.settings import assignments, changed, setting, validate
 
@@ -180,11 +185,31 @@ class GtpPlayer:
             engine.send("clear_board", seconds)
             if seat.takes_seed:
                 engine.send(f"set_random_seed {zlib.crc32(seed.encode()) >> 1}", seconds)
-            seat.position, seat.played, seat.game = self._names.start(), 0, id(game)
+            seat.position, seat.played, seat.game = self._set_up(engine, game, seconds), 0, id(game)
         for action in self._actions(game)[seat.played :]:
             engine.send(f"play {self._color(seat)} {self._names.move_text(action, seat.position)}", seconds)
             seat.position, seat.played = seat.position.after(action), seat.played + 1
         return engine
+
+    def _set_up(self, engine: GtpEngine, game: OngoingGame, seconds: float) -> Any:
+        """Let an engine start a game from its position, and return the position.
+
+        Raises ``ForfeitError`` if the engine has no command for positions.
+        """
+        if not is_position(game.deal):
+            return self._names.start()
+        facts = game.deal[POSITION]
+        commands = engine.send("list_commands", seconds).split()
+        if "set_position" in commands:
+            engine.send(f"set_position {json.dumps(facts)}", seconds)
+        elif "loadsgf" in commands and isinstance(self._names, BlokusGame):
+            with TemporaryDirectory(prefix="tilewe-position-") as folder:
+                path = Path(folder) / "position.blksgf"
+                path.write_text(blksgf.render(self._names, (), deal=game.deal))
+                engine.send(f"loadsgf {path}", seconds)
+        else:
+            raise ForfeitError("the engine has no command to start from a position")
+        return self._names.host.init_from_deal(game.deal)
 
     def _generated(self, seat: "_Seat", engine: GtpEngine, seconds: float) -> int:
         """Let the engine play a move, and return its action."""
@@ -204,7 +229,7 @@ class GtpPlayer:
 
     def _actions(self, game: OngoingGame) -> list[int]:
         """Return the actions to send for a game: the actions that reproduce its deal, and the actions played."""
-        if not self._names.has_deal:
+        if not self._names.has_deal or is_position(game.deal):
             return game.actions
 
         def create() -> list[int]:

@@ -74,7 +74,8 @@ class HostAgent:
         if ponders and not (agent.keeps_tree and agent.spec and agent.spec.kind == "puct"):
             raise ValueError(f"{self.name} cannot ponder; only puct with reuse_subtree can")
         game = agent.game
-        self._start = _new_game(agent, jax.random.key(0)) if deal is None else game.init_from_deal(deal)
+        self._usual_start = _new_game(agent, jax.random.key(0)) if deal is None else game.init_from_deal(deal)
+        self._usual_deal = deal
         search = agent.built() if agent.is_search else None
         search = search.search if isinstance(search, Determinized) else search
         self._num_rounds = search.num_rounds if isinstance(search, Search) else 0
@@ -98,14 +99,16 @@ class HostAgent:
         self.set_seed(seed)
         self.new_game()
 
-    def new_game(self) -> None:
-        """Discard the game and the tree."""
+    def new_game(self, deal: Any = None) -> None:
+        """Discard the game and the tree. The next game starts from ``deal``, by default from the deal of the constructor."""
         self._end_pondering()
+        self._deal = self._usual_deal if deal is None else deal
+        self._start = self._usual_start if deal is None else self.agent.game.init_from_deal(deal)
         self._actions: tuple[int, ...] = ()
         self._state = self._start
         self.memory: Any = None
         """The tree of an agent that keeps one; ``None`` before the first position."""
-        self._ongoing = OngoingGame(self.agent.game, lambda: self._start)
+        self._ongoing = OngoingGame(self.agent.game, lambda: self._start, deal=self._deal)
         self._searched: Any = None
         """Arrays of the tree of the last search."""
 
@@ -155,7 +158,7 @@ class HostAgent:
     def _ask(self, player: Any, actions: list[int]) -> int:
         """Return the action of a player on the host."""
         if actions[: len(self._ongoing.actions)] != self._ongoing.actions:
-            self._ongoing = OngoingGame(self.agent.game, lambda: self._start)
+            self._ongoing = OngoingGame(self.agent.game, lambda: self._start, deal=self._deal)
         self._ongoing.actions[:] = actions
         try:
             seconds = NO_LIMIT if self._seconds is None else self._seconds

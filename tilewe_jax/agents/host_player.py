@@ -20,6 +20,8 @@ class OngoingGame:
     """Returns the initial state."""
     actions: list[int] = field(default_factory=list)
     """Ids of the actions played so far."""
+    deal: Any = None
+    """The deal or position at the start, if it is known, see ``Game.init_from_deal``."""
     _views: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
     def view(self, name: str, create: Callable[[], View], play: Callable[[View, int], View]) -> View:

@@ -332,7 +332,7 @@ def _of_engine(agent: Agent, sample: Sample, move_seconds: float, seed: int, fol
     def value_game(positions: list[int]) -> int:
         number = int(sample.game[positions[0]])
         record = sample.records[number]
-        ongoing = OngoingGame(game, lambda: game.init_from_deal(record.deal))
+        ongoing = OngoingGame(game, lambda: game.init_from_deal(record.deal), deal=record.deal)
         for position in positions:
             ongoing.actions = list(record.actions[: sample.ply[position]])
             values[position] = player.value(ongoing, move_seconds, f"{seed} {number}")

@@ -1,20 +1,25 @@
 """Pentobi's game files (``.blksgf``), a dialect of the Smart Game Format (SGF): https://www.red-bean.com/sgf/.
 
 A file is a collection of trees of nodes, ``(;GM[Blokus Duo];B[e10,f10,f9];W[...])``. A line is a path from the root of a tree
-to a leaf; the first line is the main line. The reader accepts games from the initial position: the main line of each tree, with
-``keep`` its comments and variations, or with ``variations`` every line as a game. ``Unread`` counts the ignored content.
+to a leaf; the first line is the main line. The reader returns the main line of each tree, with ``keep`` its comments and
+variations, or with ``variations`` every line as a game. ``Unread`` counts the ignored content.
+
+Games may start from a position: before the first move, ``AB``, ``AW``, ``A1`` to ``A4`` add pieces, one a value, ``AE`` removes
+pieces, and ``PL`` sets the colour to move. The pieces of a colour are in the order of play as far as it matters: if the single
+cell is the last one, it counts as the latest piece.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tilewe_jax.formats.blokus import PASS, BlokusGame, blokus_game, game_of_name
+from tilewe_jax.games.polyomino import setup
 from tilewe_jax.games.polyomino.position import PolyominoPosition
-from tilewe_jax.host import HostGame, IllegalActionError, shared_win
+from tilewe_jax.host import POSITION, HostGame, IllegalActionError, shared_win
 from tilewe_jax.records import FILE_LIMIT, Record, RecordError
 from tilewe_jax.utils.files import read_input, replacing
 from tilewe_jax.variations import FIELDS, MAX_COMMENT, MAX_DEPTH, checked
@@ -26,6 +31,7 @@ _TOKEN = re.compile(r"\s+|[();]|([A-Za-z0-9]+)|\[((?:[^\]\\]|\\.)*)\]", re.DOTAL
 _COLORS = ("B", "BLACK", "W", "WHITE", "1", "BLUE", "2", "YELLOW", "3", "RED", "4", "GREEN")
 """Properties that are moves."""
 _SETUP = ("AB", "AW", "A1", "A2", "A3", "A4", "AE")
+"""Properties that set up a position."""
 _FILE = ("CA", "FF", "AP", "ST")
 """Properties of a root that describe the file rather than the game."""
 
@@ -78,6 +84,8 @@ class SgfGame:
     """Names of the players by seat; empty if the file has no names."""
     scores: tuple[int, ...] = ()
     """Final scores by seat; empty for an unfinished game."""
+    deal: Any = None
+    """The start as in records: ``None``, or a position."""
     unread: Unread = Unread()
     """The ignored content of the tree, only in the first game of a tree."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +94,7 @@ class SgfGame:
     def record(self) -> Record:
         """Convert the game to a record, without a result if it is unfinished."""
         returns = shared_win(self.scores) if self.scores else ()
-        return Record(None, self.actions, self.scores, returns, self.players, self.extra)
+        return Record(self.deal, self.actions, self.scores, returns, self.players, self.extra)
 
 
 def parse(text: str, variations: bool = False, keep: bool = False) -> list[SgfGame]:
@@ -170,7 +178,11 @@ def _tokens(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def render(
-    game: BlokusGame, actions: Sequence[int], players: Sequence[str] = (), extra: Mapping[str, Any] | None = None
+    game: BlokusGame,
+    actions: Sequence[int],
+    players: Sequence[str] = (),
+    extra: Mapping[str, Any] | None = None,
+    deal: Any = None,
 ) -> str:
     """Format a game, finished or not, as a tree.
 
@@ -179,18 +191,38 @@ def render(
       actions: its actions.
       players: names of the players by seat.
       extra: comments and variations, see ``tilewe_jax.variations``.
+      deal: the start as in records: ``None``, or a position.
 
-    Raises ``ValueError`` for an illegal action, other options than default, or invalid comments or variations.
+    Raises ``ValueError`` for an illegal action, other options than default, invalid comments or variations, or a position in
+    which a colour has passed although it could move.
     """
     if game.config != game_of_name(game.name).config:
         raise ValueError(f"options of {game.host.id} must be default in .blksgf files, got {game.host.options}")
     root = f";GM[{game.name}]CA[UTF-8]"
     for player, name in zip(game.players, players, strict=bool(players)):
         root += f"P{player.upper()}[{_escaped(name)}]"
+    start = game.host.init_from_deal(deal)
+    assert isinstance(start, PolyominoPosition)
+    if deal is not None:
+        root += _setup(game, start)
     if comment := (extra or {}).get("comments", {}).get("0"):
         root += f"C[{_escaped(comment)}]"
-    tree = checked(game.host, None, actions, extra) if extra else {"comments": {}, "variations": []}
-    return f"({chr(10).join([root, *_nodes(game, game.start(), 0, actions, tree)])})\n"
+    tree = checked(game.host, deal, actions, extra) if extra else {"comments": {}, "variations": []}
+    return f"({chr(10).join([root, *_nodes(game, start, 0, actions, tree)])})\n"
+
+
+def _setup(game: BlokusGame, start: PolyominoPosition) -> str:
+    """Return the properties that set up a position. Raises ``ValueError`` if a colour is out although it could move."""
+    facts = setup.write(start)
+    text = ""
+    for color, (name, pieces) in enumerate(facts["placed"].items()):
+        if name in facts["out"] and not start.is_terminal and start.position.can_place(color):
+            raise ValueError(f"{name} has passed although it could move, which .blksgf files cannot express")
+        is_last = name in facts["monomino_last"]
+        ordered = sorted(pieces, key=lambda cells: ("," not in cells) == is_last)
+        if ordered:
+            text += f"A{game.colors[color][0].upper()}" + "".join(f"[{cells}]" for cells in ordered)
+    return f"{text}PL[{game.colors[start.current_color][0].upper()}]"
 
 
 def _nodes(
@@ -254,7 +286,7 @@ def write_records(path: str | Path, game: HostGame, records: Iterable[Record]) -
         for number, record in enumerate(records, 1):
             try:
                 kept = {name: record.extra[name] for name in FIELDS if name in record.extra}
-                file.write(text := render(names, record.actions, record.players, kept))
+                file.write(text := render(names, record.actions, record.players, kept, record.deal))
                 scores = parse(text)[0].scores
                 if record.scores != scores:
                     end = f"ends with the scores {list(scores)}" if scores else "is not over"
@@ -269,6 +301,8 @@ class _Line:
 
     position: PolyominoPosition
     actions: tuple[int, ...] = ()
+    deal: Any = None
+    """The start as in records."""
 
 
 def _root_values(root: SgfNode | None) -> tuple[SgfNode, BlokusGame, tuple[str, ...]]:
@@ -291,7 +325,7 @@ def _kept(root: SgfNode | None) -> SgfGame:
     properties = {name: count for name, count in unread.properties.items() if name != "C"}
     scores = line.position.scores() if line.position.is_terminal else ()
     kept = {name: each for name, each in extra.items() if each}
-    return SgfGame(game, line.actions, players, scores, Unread(0, properties), kept)
+    return SgfGame(game, line.actions, players, scores, line.deal, Unread(0, properties), kept)
 
 
 def _collected(game: BlokusGame, line: _Line, node: SgfNode, depth: int) -> tuple[_Line, dict[str, Any]]:
@@ -309,6 +343,8 @@ def _collected(game: BlokusGame, line: _Line, node: SgfNode, depth: int) -> tupl
             branch, extra = _collected(game, line, child, depth + 1)
             if early := extra["comments"].pop(str(number), None):  # of a node without a move
                 comments[str(number)] = "\n".join(filter(None, [comments.get(str(number)), early]))
+            if branch.deal != line.deal:
+                raise ValueError("a variation sets up another position; only whole games start from a position")
             if len(branch.actions) > number:
                 variations.append({"move": number, "actions": list(branch.actions[number:]), **extra})
         if not node.children:
@@ -331,26 +367,59 @@ def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
         if not node.children:
             scores = line.position.scores() if line.position.is_terminal else ()
             unread = Unread() if games else _unread(game, root, variations)
-            games.append(SgfGame(game, line.actions, players, scores, unread))
+            games.append(SgfGame(game, line.actions, players, scores, line.deal, unread))
     return games
 
 
 def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
-    """Extend a line by a node. Raises ``ValueError`` for illegal moves and for properties that set up a position."""
+    """Extend a line by a node. Raises ``ValueError`` for illegal moves and for an invalid set-up position."""
+    if not line.actions:
+        line = _set_up(game, line, node)
     for name, values in node.properties:
         value = ",".join(values)  # early versions of Pentobi write one value per cell of a move
         if name in _COLORS:
             line = _moved(game, line, name, value)
-        elif name in _SETUP:
-            raise ValueError(f"set-up positions ({name}) are not supported")
+        elif name in _SETUP and line.actions:
+            raise ValueError(f"{name} after {len(line.actions)} moves: a position can be set up before the first move only")
         elif name == "SZ" and value != str(game.config.size):
             raise ValueError(f"SZ[{value[:80]}] must be {game.config.size}, the size of {game.name}")
-        elif name == "PL" and not line.position.is_terminal:
+        elif name == "PL" and line.actions and not line.position.is_terminal:
             turn = line.position.current_color
             if _colors(game).get(value.strip().upper()) != turn:
                 color = game.colors[turn][0].upper()
                 raise ValueError(f"PL[{value[:80]}] after {len(line.actions)} moves must be {color}, whose turn it is")
     return line
+
+
+def _set_up(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
+    """Apply the properties of a node that set up a position. Raises ``ValueError`` for an invalid position."""
+    if not any(name in (*_SETUP, "PL") for name, _ in node.properties):
+        return line
+    facts = setup.write(line.position)
+    placed, names = facts["placed"], list(facts["placed"])
+    for name, values in node.properties:
+        pieces = [setup.piece_text(game.config, value) for value in values] if name in _SETUP else []
+        if name == "AE":
+            for piece in pieces:
+                if not any(piece in own for own in placed.values()):
+                    raise ValueError(f"AE[{piece[:80]}] must be a piece on the board")
+            placed = {each: [piece for piece in own if piece not in pieces] for each, own in placed.items()}
+        elif name in _SETUP or name == "PL":
+            value = name[1:] if name in _SETUP else "".join(values).strip().upper()
+            color = _colors(game).get(value)
+            if color is None:
+                known = " ".join(accepted[0].upper() for accepted in game.colors)
+                raise ValueError(
+                    f"{name}[{','.join(values)[:80]}]: {value[:20]} is not a color of {game.name}; colors are {known}"
+                )
+            if name == "PL":
+                facts["current_color"] = names[color]
+            else:
+                placed[names[color]] = [*placed[names[color]], *pieces]
+    last = [color for color, own in placed.items() if own and "," not in own[-1]]
+    position = setup.read(game.config, {"placed": placed, "current_color": facts["current_color"], "monomino_last": last})
+    facts = setup.write(position)
+    return _Line(position, (), None if facts == setup.write(game.start()) else {POSITION: facts})
 
 
 def _moved(game: BlokusGame, line: _Line, name: str, value: str) -> _Line:
@@ -372,7 +441,7 @@ def _moved(game: BlokusGame, line: _Line, name: str, value: str) -> _Line:
         raise ValueError(f"{move}: it is the turn of {game.colors[position.current_color][0].upper()}")
     try:
         action = game.action(value)
-        return _Line(position.after(action), (*line.actions, action))
+        return replace(line, position=position.after(action), actions=(*line.actions, action))
     except IllegalActionError as error:
         raise ValueError(f"{move}: {error}") from None
     except ValueError as error:

@@ -5,20 +5,21 @@ by an empty line: https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-s
 colours. The player is an argument, a ``GtpAgent``; this module does not need JAX.
 """
 
+import json
 import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from tilewe_jax.formats import blksgf
 from tilewe_jax.formats.blokus import PASS, BlokusGame
 from tilewe_jax.formats.names import GtpGame, color_of, gtp_game_of_name
-from tilewe_jax.host import HostPosition
+from tilewe_jax.host import POSITION, HostPosition
 from tilewe_jax.records import RecordError
 from tilewe_jax.replay.recorded import of_sgf
-from tilewe_jax.utils.files import replacing
+from tilewe_jax.utils.files import parse_json, replacing
 
 LINE_LIMIT = 1 << 16
 """Maximum size of a command, in bytes."""
@@ -93,8 +94,8 @@ class GtpAgent(Protocol):
         """Return the action after the actions from the start. Raises ``GtpError`` on failure."""
         ...
 
-    def new_game(self) -> None:
-        """Forget earlier games."""
+    def new_game(self, deal: Any = None) -> None:
+        """Forget earlier games. The next game starts from ``deal``: ``None``, or a position, see ``Game.init_from_deal``."""
         ...
 
     def set_time(self, seconds: float | None) -> None:
@@ -177,6 +178,8 @@ class GtpSession:
         self._agent = agents(game)
         self._seconds: float | None = None
         self._actions: list[int] = []
+        self._deal: Any = None
+        """The start of the game: ``None``, or a position."""
         self._positions: list[HostPosition] = [game.start()]
         self._own_colors: set[int] = set()
         """Colours for which ``genmove`` was called."""
@@ -199,6 +202,8 @@ class GtpSession:
             "reg_genmove": (self._chosen, 1, 1),
             "undo": (self._undo, 0, 0),
             "all_legal": (self._all_legal, 1, 1),
+            "set_position": (lambda *words: self._start_from({POSITION: _facts(" ".join(words))}), 1, 2000),
+            "get_position": (self._get_position, 0, 0),
             "showboard": (lambda: "\n" + self._position.text(), 0, 0),
             "final_score": (self._final_score, 0, 0),
             "time_settings": (self._time_settings, 3, 3),
@@ -274,11 +279,21 @@ class GtpSession:
         return self._clear_board()
 
     def _clear_board(self) -> str:
-        self._agent.new_game()
-        self._actions = []
-        self._positions = [self.game.start()]
+        return self._start_from(None)
+
+    def _start_from(self, deal: Any) -> str:
+        """Start a game from a position, or from the usual start for ``None``."""
+        start = self.game.start() if deal is None else self.game.host.init_from_deal(deal)
+        self._agent.new_game(deal)
+        self._deal, self._actions, self._positions = deal, [], [start]
         self._own_colors.clear()
         return ""
+
+    def _get_position(self) -> str:
+        """Return the facts of the position, as for ``set_position``."""
+        positions = self.game.host.positions
+        assert positions
+        return json.dumps(positions.write(self._position), separators=(",", ":"))
 
     def _set_game(self, *words: str) -> str:
         self._change_game(gtp_game_of_name(" ".join(words)))
@@ -416,7 +431,7 @@ class GtpSession:
             self._log(f"{path}: {note}")
         actions = loaded.actions[: number - 1]
         self._change_game(loaded.game)
-        self._clear_board()
+        self._start_from(loaded.deal)
         for action in actions:
             self._positions.append(self._position.after(action))
             self._actions.append(action)
@@ -425,7 +440,7 @@ class GtpSession:
     def _savesgf(self, path: str) -> str:
         if not isinstance(self.game, BlokusGame):
             raise GtpError(f"savesgf does not support {self.game.name}")
-        text = blksgf.render(self.game, self._actions)
+        text = blksgf.render(self.game, self._actions, deal=self._deal)
         with replacing(path) as file:
             file.write(text)
         return ""
@@ -461,6 +476,14 @@ def _is_same(text: str, value: str) -> bool:
         return text == value or float(text) == float(value)
     except ValueError:
         return False
+
+
+def _facts(text: str) -> Any:
+    """Return the facts of a position: a JSON object, or a text in the notation of a game."""
+    try:
+        return parse_json(text) if text.startswith("{") else text
+    except ValueError:
+        raise GtpError(f"a position must be a JSON object, got {text[:40]!r}") from None
 
 
 def _integer(text: str, what: str) -> int:

@@ -58,7 +58,7 @@ def record_of(session: Session, form: str) -> str:
     names = [seat.name for seat in session.seats]
     if form == "blksgf":
         try:
-            return blksgf.render(blokus_game(host), session.actions, names)
+            return blksgf.render(blokus_game(host), session.actions, names, deal=session.setup.deal)
         except ValueError as error:
             raise RefusedError(str(error), "format", 409) from None
     return "".join(records.lines(host, [as_record(session)]))
@@ -250,7 +250,7 @@ class Studies:
         actions, names = tuple(values["actions"]), tuple(values["players"])
         if form == "blksgf":
             try:
-                return blksgf.render(blokus_game(host), actions, names, extra)
+                return blksgf.render(blokus_game(host), actions, names, extra, values["deal"])
             except ValueError as error:
                 raise RefusedError(str(error), "format", 409) from None
         record = records.Record(values["deal"], actions, tuple(result["scores"]), tuple(result["returns"]), names, extra)

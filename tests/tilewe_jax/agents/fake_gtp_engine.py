@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tilewe_jax.formats.names import GtpGame, gtp_game_of_name
 from tilewe_jax.formats.santorini import santorini_game
@@ -22,9 +22,10 @@ class Lowest:
 
     def __init__(self, game: GtpGame) -> None:
         self.game = game
+        self.start = game.start()
 
     def choose(self, actions: Sequence[int]) -> int:
-        position = self.game.start()
+        position = self.start
         for action in actions:
             position = position.after(action)
         self.num_actions, self.action = len(actions), position.legal_actions()[0]
@@ -37,7 +38,8 @@ class Lowest:
         moves = SearchedMove(self.action, 3, self.num_actions / 2 - 0.5), SearchedMove(self.action, 2, 0.3)
         return LastSearch(0.0, moves)
 
-    def new_game(self) -> None: ...
+    def new_game(self, deal: Any = None) -> None:
+        self.start = self.game.start() if deal is None else self.game.host.init_from_deal(deal)
 
     def set_time(self, seconds: float | None) -> None: ...
 

@@ -16,6 +16,7 @@ from tests.tilewe_jax.formats.test_blksgf import random_record
 from tilewe_jax import agents
 from tilewe_jax.agents.gtp_player import GtpPlayer, gtp_player
 from tilewe_jax.formats import blksgf
+from tilewe_jax.formats.blokus import blokus_game
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.santorini.config import Config
 from tilewe_jax.games.santorini.host import SantoriniBoard
@@ -201,6 +202,20 @@ def test_illegal_moves_in_santorini_forfeit() -> None:
         chosen.choose(game, 10, "seed")
 
 
+def test_engines_receive_the_position_at_the_start() -> None:
+    facts = {"placed": {"blue": ["e10,f10"], "yellow": ["j5"]}, "current_color": "yellow"}
+    game = agents.OngoingGame(DUO, lambda: pytest.fail("the player asked for a state"), deal={"position": facts})
+    player = GtpPlayer(DUO, fake())
+    play(player, game, 3)
+    position = make_host_game("duo_official").init_from_deal(game.deal)
+    assert position.explain(game.actions[0]) is None
+    board = {"heights": ["00000", "01200", *["00000"] * 3], "workers": [["b3", "c2"], ["a1", "e5"]], "current_player": 1}
+    santorini = tilewe_jax.make("santorini", placement="random")
+    game = agents.OngoingGame(santorini, lambda: pytest.fail("the player asked for a state"), deal={"position": board})
+    play(GtpPlayer(santorini, fake("none", 1, "santorini", "random")), game, 2)
+    assert make_host_game("santorini").init_from_deal(game.deal).explain(game.actions[0]) is None
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not PENTOBI, reason="TILEWE_PENTOBI names no pentobi-gtp")
 @pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
@@ -246,3 +261,40 @@ def test_game_files_round_trip_through_pentobi(tmp_path: Path) -> None:
             if name == "classic":
                 assert tuple(map(int, score.split())) == record.scores
         engine.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PENTOBI, reason="TILEWE_PENTOBI names no pentobi-gtp")
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2"])
+def test_pentobi_opens_positions_and_plays_on(name: str, tmp_path: Path) -> None:
+    """Pentobi's legal moves, score and file agree after it opens a position, and it plays the game to its end."""
+    host = make_host_game(name)
+    assert host.positions
+    names, chance = blokus_game(host), random.Random(3)
+    engine = GtpEngine(f"{PENTOBI} --nobook -q")
+    for number in range(10):
+        position = host.init_from_deal(None)
+        for _ in range(chance.randrange(1, 30)):
+            position = position.after(chance.choice(position.legal_actions()))
+        deal = {"position": host.positions.write(position)}
+        ours, theirs = tmp_path / "ours.blksgf", tmp_path / "theirs.blksgf"
+        ours.write_text(blksgf.render(names, (), deal=deal))
+        engine.send(f"loadsgf {ours}", 10)
+        for color, accepted in enumerate(names.colors):
+            legal = engine.send(f"all_legal {accepted[0]}", 60).split()
+            assert sorted(map(names.action, legal)) == position.position.actions(color)
+        engine.send(f"savesgf {theirs}", 10)
+        (again,) = blksgf.read(theirs)
+        assert {color: set(own) for color, own in again.deal["position"]["placed"].items()} == {
+            color: set(own) for color, own in deal["position"]["placed"].items()
+        }
+        assert again.deal["position"]["current_color"] == deal["position"]["current_color"]
+        if number:
+            continue
+        game = tilewe_jax.make(name)
+        player = gtp_player(game, f'gtp:command="{PENTOBI} -l 1 --nobook --noresign -q"')
+        played = agents.OngoingGame(game, lambda game=game, deal=deal: game.init_from_deal(deal), deal=deal)
+        while not position.is_terminal:
+            played.actions.append(player.choose(played, 60, "seed"))
+            position = position.after(played.actions[-1])
+    engine.close()

@@ -177,8 +177,13 @@ def test_two_colors_of_a_player() -> None:
         (f"{START})(;GM[Blokus Duo];W[j5])", "game 2: move 1, W[j5]: it is the turn of B"),
         (f"{START};B[e10])", "move 3, B[e10]: action 130"),
         (f"{START};B[zz])", "move 3: invalid move 'zz'"),
-        (f"{START};AE[a1])", "(AE)"),
-        (f"{START};AddBlack[a1])", "(AB)"),
+        (f"{START};AE[a1])", "AE after 2 moves: a position can be set up before the first move only"),
+        (f"{START};AddBlack[a1])", "AB after 2 moves"),
+        ("(;GM[Blokus Duo]AB[a1])", "a piece of blue must cover e10: the first piece starts there"),
+        ("(;GM[Blokus Duo]AB[e10,z9])", "do not form a piece on the board"),
+        ("(;GM[Blokus Duo]A3[e10])", "A3[e10]: 3 is not a color of Blokus Duo; colors are B W"),
+        ("(;GM[Blokus Duo]AB[e10]AE[a1])", "AE[a1] must be a piece on the board"),
+        ("(;GM[Blokus Duo]AB[e10]PL[RED])", "PL[RED]: RED is not a color of Blokus Duo"),
         (f"{START}PL[W])", "PL[W] after 2 moves must be B"),
         (f"{START}SZ[20])", "SZ[20] must be 14"),
         (f"{START};b[pass])", "move 3, B[pass]: Blokus Duo has no pass"),
@@ -322,3 +327,54 @@ def test_nested_variations_are_limited() -> None:
     text = "(;GM[Blokus Duo]" + "(;B[e10])(;C[x]" * 2_000 + ")" * 2_001
     with pytest.raises(ValueError, match="at most 50 deep"):
         blksgf.parse(text, keep=True)
+
+
+@pytest.mark.parametrize("name", ["duo_official", "classic", "classic_2", "tilewe", "duo"])
+def test_round_trip_of_games_from_positions(name: str, tmp_path: Path) -> None:
+    host, rng = make_host_game(name), random.Random(1)
+    assert host.positions
+    starts = [host.init_from_deal(None)]
+    while not starts[-1].is_terminal:
+        starts.append(starts[-1].after(rng.choice(starts[-1].legal_actions())))
+    games = []
+    for start in [*rng.sample(starts[1:], 3), starts[-1]]:
+        position, actions = start, []
+        while not position.is_terminal:
+            actions.append(rng.choice(position.legal_actions()))
+            position = position.after(actions[-1])
+        facts = host.positions.write(start)
+        returns = tuple(map(float, host.returns(position)))
+        games.append(Record({"position": facts}, tuple(actions), position.scores(), returns))
+    blksgf.write_records(tmp_path / "games.blksgf", host, games)
+    _, again = recorded.read(tmp_path / "games.blksgf").of_one_kind("games.blksgf")
+    for ours, theirs in zip(again, games, strict=True):
+        assert ours == replace(theirs, deal=ours.deal)
+        placed = [{color: set(own) for color, own in each.deal["position"]["placed"].items()} for each in (ours, theirs)]
+        assert placed[0] == placed[1]
+        assert ours.deal["position"]["current_color"] == theirs.deal["position"]["current_color"]
+
+
+def test_setups_are_read_in_all_their_forms() -> None:
+    (game,) = blksgf.parse("(;GM[Blokus Duo]AddBlack[f10,e10][g9];AW[j5]AE[g9]PL[BLACK];B[g9];W[k6,k7])")
+    assert game.deal["position"]["placed"] == {"blue": ["e10,f10"], "yellow": ["j5"]}
+    assert game.deal["position"]["monomino_last"] == ["yellow"]
+    assert len(game.actions) == 2
+    (moved,) = blksgf.parse("(;GM[Blokus Duo]PL[W];W[j5])")
+    assert moved.deal["position"]["current_color"] == "yellow"
+    (usual,) = blksgf.parse("(;GM[Blokus Duo]PL[B];B[e10])")
+    assert usual.deal is None
+    (kept,) = blksgf.parse("(;GM[Blokus]A1[a20]A3[t1]PL[4]C[hi](;4[a1])(;4[a1,a2]))", keep=True)
+    assert kept.deal["position"]["current_color"] == "green"
+    assert kept.extra["comments"] == {"0": "hi"}
+    (again,) = blksgf.parse(blksgf.render(kept.game, kept.actions, (), kept.extra, kept.deal), keep=True)
+    assert again == replace(kept, game=again.game) or (again.deal, again.extra) == (kept.deal, kept.extra)
+    with pytest.raises(ValueError, match="a variation sets up another position"):
+        blksgf.parse("(;GM[Blokus](;1[a20])(;A1[a20];2[t20]))", keep=True)
+    lines = blksgf.parse("(;GM[Blokus](;1[a20])(;A1[a20]PL[2];2[t20]))", variations=True)
+    assert [each.deal is None for each in lines] == [True, False]
+
+
+def test_a_voluntary_pass_cannot_be_set_up() -> None:
+    facts = {"placed": {"blue": ["a14"]}, "current_color": "yellow", "out": ["blue"]}
+    with pytest.raises(ValueError, match="blue has passed although it could move"):
+        blksgf.render(blokus_game(make_host_game("duo")), (), deal={"position": facts})

@@ -1,6 +1,7 @@
 """The engine side of GTP: the protocol, its commands, and invalid lines."""
 
 import io
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ class Lowest:
         if game.host.id == "tilewe":
             raise GtpError("lowest does not play tilewe")
         self.game = game
+        self.start = game.start()
         self.illegal = False
         self.seconds: float | None = None
         self.seed = 0
@@ -40,12 +42,13 @@ class Lowest:
     def choose(self, actions: Sequence[int]) -> int:
         if self.illegal:
             return -5
-        position = self.game.start()
+        position = self.start
         for action in actions:
             position = position.after(action)
         return position.legal_actions()[0]
 
-    def new_game(self) -> None: ...
+    def new_game(self, deal: Any = None) -> None:
+        self.start = self.game.start() if deal is None else self.game.host.init_from_deal(deal)
 
     def set_time(self, seconds: float | None) -> None:
         self.seconds = seconds
@@ -441,3 +444,38 @@ def test_random_lines_get_one_answer_each(name: str, tmp_path: Path, monkeypatch
     position = gtp_game_of_name(engine.session.game.name).start()
     for action in engine.session.actions:
         position = position.after(action)
+
+
+def test_games_start_from_positions(tmp_path: Path) -> None:
+    driver = Driver("duo_official")
+    facts = {"placed": {"blue": ["e10,f10"], "yellow": ["j5"]}, "current_color": "yellow"}
+    assert driver.ok(f"set_position {json.dumps(facts)}") == ""
+    assert json.loads(driver.ok("get_position"))["placed"] == facts["placed"]
+    assert driver.fails("play b g9").endswith("it is the turn of w")
+    driver.ok("play w k6,k7")
+    first = driver.ok("genmove b")
+    path = tmp_path / "game.blksgf"
+    driver.ok(f"savesgf {path}")
+    assert "AB[e10,f10]AW[j5]PL[W];W[k6,k7]" in path.read_text().replace(chr(10), "")
+    before = driver.ok("get_position")
+    driver.ok("clear_board")
+    assert json.loads(driver.ok("get_position"))["placed"] == {"blue": [], "yellow": []}
+    driver.ok(f"loadsgf {path} 2")
+    assert driver.ok("genmove b") == first
+    assert driver.ok("get_position") == before
+    driver.ok("undo")
+    driver.ok("undo")
+    assert "cannot undo" in driver.fails("undo")
+    assert "a position must be a JSON object, got '{x'" in driver.fails("set_position {x")
+    assert "a piece of blue must cover e10" in driver.fails(
+        'set_position {"placed": {"blue": ["a1"]}, "current_color": "blue"}'
+    )
+    assert driver.ok("get_position") != before
+
+
+def test_santorini_starts_from_the_notation_of_engines() -> None:
+    driver = Driver("santorini")
+    driver.ok("set_position 4101202110011400102000100/2/mortal:A3,C3/mortal:E4,A1")
+    assert json.loads(driver.ok("get_position"))["current_player"] == 1
+    assert driver.ok("genmove w").startswith(("e4-", "a1-"))
+    assert "a position as text must be like" in driver.fails("set_position 00/1")

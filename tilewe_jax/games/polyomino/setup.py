@@ -106,6 +106,11 @@ def _action(config: Config, color: str, text: Any) -> int:
         raise ValueError(f"{color}: {error}".replace("invalid move", "invalid piece").replace("a move", "a piece")) from None
 
 
+def piece_text(config: Config, text: str) -> str:
+    """Return a piece in the form of ``write``, from its cells in any order. Raises ``ValueError``."""
+    return cells_text(config, action_of_cells(config, text))
+
+
 def _piece(config: Config, action: int) -> int:
     return ORIENTATIONS[action // config.cells].piece
 
