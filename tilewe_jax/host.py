@@ -144,6 +144,11 @@ def integer_of(facts: Mapping[str, Any], name: str, minimum: int, maximum: int, 
     return value
 
 
+def _unchanged(facts: Any, chance: Random) -> Any:
+    del chance
+    return facts
+
+
 @dataclass(frozen=True)
 class PositionFormat:
     """Describes positions by facts, JSON values from which games start; docs/reference/positions.md lists the fields.
@@ -155,6 +160,8 @@ class PositionFormat:
     """``read(facts)``: the position. Raises ``ValueError``, which names the rule that the facts break."""
     write: Callable[[Any], dict[str, Any]]
     """``write(position)``: the inverse of ``read``."""
+    draw: Callable[[Any, Random], Any] = _unchanged
+    """``draw(facts, chance)``: the facts with random values for everything that they leave to chance."""
 
 
 Table = tuple[Mapping[str, Any], ...]

@@ -27,6 +27,7 @@ from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import first_of, serve
 from tilewe_jax.web.monitor import CONTENT_TYPE, Monitor, Monitored
+from tilewe_jax.web.positions import described
 from tilewe_jax.web.requests import ANIMATIONS, THEMES, choice_of, ids_of, integer_of, refusal_of
 from tilewe_jax.web.reviews import Reviews
 from tilewe_jax.web.room import Room
@@ -237,6 +238,10 @@ class Server:
             self._num_animations -= 1
         media_type = "image/gif" if form == "gif" else "image/svg+xml"
         return Response(content, media_type=media_type, headers=_attachment(room, form))
+
+    async def position(self, request: Request) -> Response:
+        """A position that a client sets up, checked, with its view."""
+        return JSONResponse(await asyncio.to_thread(described, await self._body(request)))
 
     async def add_study(self, request: Request) -> Response:
         """Store the games of a file."""
@@ -482,12 +487,13 @@ def create_app(
         return Route(path, server.api(endpoint), methods=[method])
 
     routes: list[BaseRoute] = [
-        *(Route(path, _page) for path in ("/", "/game/{id}", "/study", "/study/{id}", "/dashboard")),
+        *(Route(path, _page) for path in ("/", "/game/{id}", "/editor", "/study", "/study/{id}", "/dashboard")),
         api("/healthz", "GET", server.health),
         api("/metrics", "GET", server.metrics),
         api("/api/catalog", "GET", server.catalog),
         api("/api/games", "POST", server.create_game),
         api("/api/games", "GET", server.list_games),
+        api("/api/positions", "POST", server.long(server.position)),
         api("/api/games/{id}", "GET", server.long(server.game)),
         api("/api/games/{id}/seats/{seat:int}", "POST", server.take_seat),
         api("/api/games/{id}/rematch", "POST", server.rematch),

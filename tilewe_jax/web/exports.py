@@ -228,6 +228,7 @@ class Studies:
                 "legal": legal if host.shapes else [position.action_view(action) for action in legal],
                 "orientations": list(host.shapes) or None,
                 "over": result if position.is_terminal else None,
+                "position": host.positions.write(position) if host.positions else None,
             }
 
         async with self._reading:

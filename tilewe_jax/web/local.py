@@ -23,6 +23,7 @@ from tilewe_jax.web.catalog import Agent, catalog, make_game
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.messages import serve
+from tilewe_jax.web.positions import described
 from tilewe_jax.web.questions import EngineError, Question, State
 from tilewe_jax.web.requests import ANIMATIONS, THEMES, choice_of, ids_of, integer_of, refusal_of
 from tilewe_jax.web.reviews import Reviews
@@ -289,6 +290,8 @@ class Local:
                 return 201, json_kind, await rooms.create(_json(body))
             case "GET", "games", game:
                 return 200, json_kind, await (await rooms.get(game)).spectator_text()
+            case "POST", "positions":
+                return 200, json_kind, described(_json(body))
             case "POST", "games", game, "rematch":
                 request = _json(body)
                 return 201, json_kind, await rooms.rematch(game, request.get("token") if isinstance(request, dict) else None)

@@ -427,6 +427,7 @@ class Room:
             ],
             "you": seat,
             "casual": setup.is_casual,
+            "set_up": setup.is_set_up,
             "clock": clock,
             "undo": session.undo,
             "redo": bool(session.undone) and seat is not None and not over and not session.other_people(seat),

@@ -13,6 +13,7 @@ from tilewe_jax.web.catalog import Agent, make_game, new_deal
 from tilewe_jax.web.events import Observer
 from tilewe_jax.web.forms import NUMBER, fits
 from tilewe_jax.web.limits import Limits
+from tilewe_jax.web.positions import deal_of
 from tilewe_jax.web.questions import EngineError, Engines, Question, UnavailableError
 from tilewe_jax.web.room import SECONDS_UNTIL_VANISHED, Room, analysis_of, encoded, result_of
 from tilewe_jax.web.session import ClockSettings, RefusedError, Seat, Session, Setup, hash_of, new_token, restored, started
@@ -234,7 +235,8 @@ class Rooms:
             raise RefusedError(f"seats must be a list of {host.num_players} seats", "seats")
         seats, tokens = _with_tokens([self._described_seat(host.id, *item) for item in enumerate(described)])
         clock = _clock_settings(request.get("clock"))
-        setup = Setup(host, new_deal(host), clock, request.get("casual", True), request.get("public", True))
+        deal = deal_of(host, request["position"]) if request.get("position") is not None else new_deal(host)
+        setup = Setup(host, deal, clock, request.get("casual", True), request.get("public", True))
         return setup, seats, tokens
 
     def _described_seat(self, game: str, index: int, values: Any) -> Seat:
@@ -317,7 +319,7 @@ class Rooms:
                 return old.rematch
             setup = old.setup
             seats, tokens = _with_tokens([old.seats[-1], *old.seats[:-1]])
-            deal = await asyncio.to_thread(new_deal, setup.host)
+            deal = setup.deal if setup.is_set_up else await asyncio.to_thread(new_deal, setup.host)
             new_id = await self._add(started(replace(setup, deal=deal), seats))
             room.rematch_tokens = {(seat - 1) % len(seats): token for seat, token in tokens.items()}
             await room.change(lambda session: session.followed_by(new_id))

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
 
-from tilewe_jax.host import HostGame, HostPosition, Table, shared_win
+from tilewe_jax.host import HostGame, HostPosition, Table, is_position, shared_win
 from tilewe_jax.replay.frames import ended
 from tilewe_jax.web.forms import NUMBER, fits
 
@@ -126,6 +126,11 @@ class Setup:
     def is_hidden(self) -> bool:
         """Whether players have information that is hidden from others."""
         return self.host.has_hidden_information
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether the game starts from a position."""
+        return is_position(self.deal)
 
     @cached_property
     def start(self) -> HostPosition:

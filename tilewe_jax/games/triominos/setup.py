@@ -10,6 +10,7 @@ later rounds.
 
 import re
 from functools import partial
+from random import Random
 from typing import Any
 
 from tilewe_jax.games.triominos.config import MAX_DRAWS, Config
@@ -26,7 +27,7 @@ MAX_POINTS = 1_000_000
 
 def position_format(config: Config) -> PositionFormat:
     """Return the facts of positions of a game."""
-    return PositionFormat(partial(read, config), write)
+    return PositionFormat(partial(read, config), write, _draw)
 
 
 def read(config: Config, facts: Any) -> Position:
@@ -100,6 +101,13 @@ def write(position: Position) -> dict[str, Any]:
         "round": position.round,
         "seed": list(position.seed),
     }
+
+
+def _draw(facts: Any, chance: Random) -> Any:
+    """Draw a seed, which determines the order of the pile, if the facts have none."""
+    if not isinstance(facts, dict):
+        return facts
+    return {"seed": [chance.getrandbits(32), chance.getrandbits(32)], **facts}
 
 
 def _placed(config: Config, names: Any) -> tuple[Placed, ...]:

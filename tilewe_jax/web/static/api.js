@@ -41,6 +41,7 @@ export const api = {
   catalog: () => request("/api/catalog"),
   games: () => request("/api/games"),
   gamesOf: (ids) => request(`/api/games?ids=${ids.join()}`),
+  position: (request) => post("/api/positions", request),
   create: (settings) => post("/api/games", settings),
   takeSeat: (id, seat, name) => post(`/api/games/${id}/seats/${seat}`, { name }),
   rematch: (id, token) => post(`/api/games/${id}/rematch`, { token }),

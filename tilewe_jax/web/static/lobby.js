@@ -38,7 +38,7 @@ class Lobby {
     render(
       container,
       h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
-      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go)))),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go), h("a.button.editor-link", { href: link("/editor"), dataset: { link: "", focus: "editor-link" } }, icon("open"), "Position editor")))),
     );
     this.#load();
   }

@@ -3,6 +3,7 @@
 import { link, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { dashboard } from "./dashboard.js";
+import { editor } from "./editor.js";
 import { helpButton, helpKeys } from "./help.js";
 import { translatePage } from "./language.js";
 import { languageButton } from "./language_button.js";
@@ -15,6 +16,7 @@ import { applyTheme, themeButton } from "./theme.js";
 const VIEWS = [
   [/^\/game\/([\w-]+)$/, play],
   [/^\/study(?:\/([\w-]+))?$/, study],
+  [/^\/editor$/, editor],
   [/^\/dashboard$/, dashboard],
   [/^\/$/, lobby],
 ];

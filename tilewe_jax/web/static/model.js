@@ -34,6 +34,7 @@ export class Game extends EventTarget {
   over = null;
   thinking = false;
   casual = false;
+  set_up = false; // whether the game started from a position
   rounds = null;
   orientations = null;
   rematch = null;
@@ -61,7 +62,7 @@ export class Game extends EventTarget {
     frames.forEach((frame, index) => (this.frames[message.move + 1 - frames.length + index] = frame));
     if (message.start) this.frames[0] = message.start;
     this.frames[message.move] = message.view;
-    for (const name of ["id", "game", "options", "seats", "you", "legal", "undo", "over", "thinking", "rounds", "orientations", "rematch", "casual", "redo", "undos", "engine"]) {
+    for (const name of ["id", "game", "options", "seats", "you", "legal", "undo", "over", "thinking", "rounds", "orientations", "rematch", "casual", "set_up", "redo", "undos", "engine"]) {
       if (message[name] !== undefined) this[name] = message[name];
     }
     if (message.clock !== undefined) {

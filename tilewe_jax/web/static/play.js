@@ -143,7 +143,7 @@ class PlayPage {
   #recordResult() {
     const { game } = this;
     const before = results.get().find(({ id }) => id === this.id);
-    if (game.you === null || game.shared || game.seats.length < 2 || before) return;
+    if (game.you === null || game.shared || game.seats.length < 2 || game.set_up || before) return;
     const rivals = game.seats.filter((_, seat) => seat !== game.you).map(({ agent }) => agent ?? null);
     results.add({ id: this.id, game: game.game, at: Date.now(), rivals, won: game.over.returns[game.you], helped: game.undos > 0 || helped.get(this.id) });
   }

@@ -1,7 +1,7 @@
 // The form for a new game: seats, options, clock.
 
 import { api } from "./api.js";
-import { LOCAL } from "./backend.js";
+import { link, LOCAL } from "./backend.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { message, plural, t } from "./language.js";
@@ -29,9 +29,11 @@ export class Setup {
     this.listed = true;
   }
 
-  choose(id) {
+  /** Choose a game; with a position, its options are given and fixed. */
+  choose(id, { options = {}, position = null } = {}) {
     this.game = this.catalogue.games.find((game) => game.id === id);
-    this.options = {};
+    this.options = { ...options };
+    this.position = position;
     const levels = this.game.levels.length;
     this.level = Math.min(preference.get(`level.${id}`, Math.floor(levels / 3)), Math.max(0, levels - 1));
     this.#preset(this.canEngine ? preference.get("preset", "engine") : "friend");
@@ -81,7 +83,7 @@ export class Setup {
               h("button", { type: "button", "aria-pressed": String(this.preset === name), dataset: { focus: `preset-${name}` }, onclick: () => { preference.set("preset", name); this.#preset(name); } }, icon(picture), text),
             ),
         ),
-      game.options.players && this.#field("players"),
+      game.options.players && !this.position && this.#field("players"),
       this.#levels(),
       this.#seats(),
       h("details.more", { open }, h("summary", { dataset: { focus: "more" } }, "Board, clock and rules"), this.#more()),
@@ -201,7 +203,8 @@ export class Setup {
 
   #more() {
     return [
-      Object.keys(this.game.options)
+      !this.position && h("a.button.quiet", { href: link(`/editor?game=${this.game.id}&options=${encodeURIComponent(JSON.stringify(this.options))}`), dataset: { link: "", focus: "editor" } }, icon("open"), "Set up a position"),
+      Object.keys(this.position ? {} : this.game.options)
         .filter((name) => name !== "players" && applies(name, { ...defaults(this.game), ...this.options }))
         .map((name) => this.#field(name)),
       h(
@@ -285,7 +288,7 @@ export class Setup {
       return { kind: kind === "open" ? kind : "human" };
     });
     const [seconds, increment] = CLOCKS[this.clock] ?? this.ownClock.map(([number, unit]) => number * unit);
-    const settings = { game: game.id, options: this.options, seats, clock: seconds ? { seconds, increment } : null, casual: this.casual, public: this.listed };
+    const settings = { game: game.id, options: this.options, seats, clock: seconds ? { seconds, increment } : null, casual: this.casual, public: this.listed, position: this.position };
     const button = this.element.querySelector("[type=submit]");
     button.disabled = true;
     const created = await attempt(() => api.create(settings).catch((error) => this.#refused(error)));

@@ -5,6 +5,7 @@ import { link, LOCAL, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
+import { editorPage } from "./positions.js";
 import { about } from "./rules.js";
 import { spokenMove } from "./moves.js";
 import { linkField, save, SHARE, studyDownloads } from "./share.js";
@@ -146,6 +147,7 @@ class StudyPage {
     return [
       this.exploring && game.live ? button("Stop", "Stop playing on", "close", () => this.#show(node)) : !game.view.terminal && button("Play on", "Play on from this position", "open", () => this.#explore(node)),
       !this.tree.isMain(node) && button("Delete", "Delete this variation from this move on", "undo", () => this.#delete(node)),
+      button("Edit", "Open this position in the editor", "text", () => this.#edit()),
       button(SHARE, SHARE, "share", () => this.#share()),
     ];
   }
@@ -274,6 +276,15 @@ class StudyPage {
   async #draft() {
     const kept = preference.get(`study.${this.id}.${this.number}`, null);
     return kept && (await api.studyVariations(this.id, this.number, kept).catch(() => null));
+  }
+
+  /** Open the position on display in the editor. */
+  async #edit() {
+    await attempt(async () => {
+      const { game, options } = this.game;
+      const { position } = await this.#known(this.line[this.game.at]);
+      this.go(await editorPage({ game, options, position }));
+    });
   }
 
   #share() {

@@ -1,0 +1,104 @@
+// Positions of Santorini: heights and workers.
+
+import { h } from "../dom.js";
+import { cellName } from "../boards/area.js";
+import { swatch } from "../seats.js";
+import { PositionEditor } from "./base.js";
+
+const NAMES = ["Player 1", "Player 2"];
+const LEVELS = ["ground", "level 1", "level 2", "level 3", "dome"];
+
+export class SantoriniEditor extends PositionEditor {
+  mode = "up"; // "up" and "down" change heights, 0 and 1 put workers of a player
+
+  get #size() {
+    return this.blank.view.size;
+  }
+
+  #height([x, y]) {
+    return Number(this.facts.heights[this.#size - 1 - y][x]);
+  }
+
+  #setHeight([x, y], height) {
+    const row = this.facts.heights[this.#size - 1 - y];
+    this.facts.heights[this.#size - 1 - y] = row.slice(0, x) + height + row.slice(x + 1);
+  }
+
+  get view() {
+    const { view } = this.blank;
+    const cell = (name) => (name ? [name.charCodeAt(0) - 97, Number(name.slice(1)) - 1] : null);
+    const workers = this.facts.workers.flatMap((own) => [cell(own[0]), cell(own[1])]);
+    return { ...view, heights: [...this.facts.heights].reverse().join(""), workers, current_player: this.facts.current_player, terminal: false, winner: null, placing: workers.includes(null) };
+  }
+
+  marks(cursor) {
+    return cursor && this.page.pointing === "mouse" ? { hover: cursor } : {};
+  }
+
+  describe(cell) {
+    const player = this.facts.workers.findIndex((own) => own.includes(cellName(cell)));
+    return [cellName(cell), LEVELS[this.#height(cell)], player >= 0 && `worker of player ${player + 1}`].filter(Boolean).join(", ");
+  }
+
+  press(cell) {
+    if (this.mode === "up" || this.mode === "down") this.#build(cell, this.mode === "up" ? 1 : 4);
+    else this.#stand(cell, this.mode);
+  }
+
+  #build(cell, step) {
+    this.change(() => this.#setHeight(cell, (this.#height(cell) + step) % 5));
+  }
+
+  /** Put a worker of a player; the one that was put first moves there if both stand on the board. A click on it removes it. */
+  #stand(cell, player) {
+    const name = cellName(cell);
+    this.change(() => {
+      const isOwn = this.facts.workers[player].includes(name);
+      const workers = this.facts.workers.map((own) => own.filter((other) => other !== name));
+      if (!isOwn) workers[player] = [...workers[player].slice(-1), name];
+      this.facts.workers = workers;
+    });
+  }
+
+  #take(cell) {
+    this.change(() => {
+      this.#setHeight(cell, 0);
+      this.facts.workers = this.facts.workers.map((own) => own.filter((name) => name !== cellName(cell)));
+    });
+  }
+
+  act(name) {
+    const modes = ["up", "down", 0, 1];
+    const { cursor } = this.page;
+    if (name === "place" && cursor) this.press(cursor);
+    else if (name === "remove" && cursor) this.#take(cursor);
+    else if (name === "flip" && cursor) this.#build(cursor, 4);
+    else if (name === "next" || name === "previous") this.#choose(modes[(modes.indexOf(this.mode) + (name === "next" ? 1 : 3)) % 4]);
+    else if (name === "cancel") {
+      this.page.cursor = null;
+      this.page.update();
+    }
+  }
+
+  #choose(mode) {
+    this.mode = mode;
+    this.page.update();
+  }
+
+  tools() {
+    const choices = [["up", "Build"], ["down", "Take down"], ...NAMES.map((name, player) => [player, [swatch(this.view, player), "Worker"], `Worker of ${name.toLowerCase()}`])];
+    return this.radios("mode", "A click on a cell", choices, this.mode, (mode) => this.#choose(mode));
+  }
+
+  movers() {
+    return this.radios("mover", "Who is to move", NAMES.map((name, player) => [player, [swatch(this.view, player), name]]), this.facts.current_player, (player) => this.change(() => (this.facts.current_player = player)));
+  }
+
+  moverName(view) {
+    return NAMES[view.current_player];
+  }
+
+  facts_() {
+    return h("p.muted.caption", {}, "Heights are 0 to 3; the fourth level is a dome. A right click takes a level down.");
+  }
+}
