@@ -1,0 +1,122 @@
+"""The position editor in Chromium: by mouse and keys, its checks, play, study and links."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.tilewe_jax.web.page import Page
+from tests.tilewe_jax.web.test_page_layout import MEASURE
+
+
+def keys(page: Page, *names: str) -> None:
+    page.page.locator(".board").focus()
+    for name in names:
+        page.page.keyboard.press(name)
+
+
+def facts(page: Page) -> Any:
+    page.page.click('[data-focus="editor-text"]')
+    text = page.page.locator("dialog textarea").input_value()
+    page.page.keyboard.press("Escape")
+    page.page.wait_for_selector("dialog", state="detached")
+    return json.loads(text)
+
+
+def opened(open_page: Any, game: str, **settings: Any) -> Page:
+    page: Page = open_page(**settings).open(f"/editor?game={game}")
+    page.page.wait_for_selector(".board svg")
+    return page
+
+
+def test_pieces_are_put_checked_played_and_shared(open_page: Any) -> None:
+    page = opened(open_page, "duo_official")
+    page.page.click('[data-focus="piece-O1"]')
+    page.click_cell([0, 0])
+    page.page.wait_for_selector(".note.bad:has-text('A piece of blue must cover e10')")
+    assert page.page.locator('[data-focus="editor-person"]').is_disabled()
+    page.click_cell([0, 0])  # removes the piece
+    page.page.wait_for_selector(".note.good")
+    page.click_cell([4, 9])
+    page.page.click('[data-focus="color-1"]')
+    page.page.click('[data-focus="piece-I2"]')
+    page.click_cell([9, 4])
+    page.page.click('[data-focus="mover-yellow"]')
+    page.page.wait_for_selector(".note.good:has-text('Yellow is to move')")
+    found = facts(page)
+    assert (found["placed"]["blue"], found["current_color"]) == (["e10"], "yellow")
+    assert len(found["placed"]["yellow"]) == 1
+
+    page.page.click('[data-focus="editor-share"]')
+    link = page.page.locator("dialog input").input_value()
+    page.page.keyboard.press("Escape")
+    other = open_page().open(link.removeprefix(page.server.address))
+    other.page.wait_for_selector(".note.good:has-text('Yellow is to move')")
+    assert facts(other) == found
+    other.page.click('[data-focus="editor-undo"]') if other.page.locator('[data-focus="editor-undo"]').is_enabled() else None
+    other.page.click('[data-focus="editor-chart"]')
+    other.page.wait_for_url("**/study/**")
+    other.page.wait_for_selector(".board svg")
+    other.page.click('[data-focus="action-text"]')
+    other.page.wait_for_selector(".note.good:has-text('Yellow is to move')")
+    assert facts(other)["placed"] == found["placed"]
+
+    page.page.click('[data-focus="editor-person"]')
+    page.page.click('dialog [data-focus="preset-here"]')
+    page.page.click("dialog [type=submit]")
+    page.page.wait_for_url("**/game/**")
+    page.page.wait_for_selector(".board svg")
+    page.wait(lambda: page.states)
+    assert page.state["set_up"]
+    assert page.state["view"]["scores"] == [1, 2]
+    assert page.state["view"]["current_color"] == 1
+
+
+def test_santorini_is_set_up_by_keys(open_page: Any) -> None:
+    page = opened(open_page, "santorini")
+    keys(page, "Enter", "Enter", "Enter", "n", "n", "ArrowUp", "Enter")
+    page.page.wait_for_selector(".note.good")
+    found = facts(page)
+    assert found["heights"][1][2] == "0"
+    keys(page, "ArrowDown")
+    assert facts(page)["heights"] != ["00000"] * 5
+    page.page.keyboard.press("Control+z")
+    page.page.click('[data-focus="editor-close"]')
+    page.page.wait_for_selector(".note.good")
+    assert facts(page)["heights"] == ["00000"] * 5
+    page.page.click('[data-focus="editor-text"]')
+    page.page.fill("dialog textarea", "4101202110011400102000100/2/mortal:A3,C3/mortal:E4,A1")
+    page.page.click('[data-focus="apply-text"]')
+    page.page.wait_for_selector(".note.good:has-text('Player 2 is to move')")
+
+
+def test_tiles_are_put_on_the_table_and_given_to_players(open_page: Any) -> None:
+    page = opened(open_page, "triominos")
+    keys(page, "Enter", "Enter")
+    page.page.wait_for_function("document.querySelectorAll('.board .tilewe-tile').length === 1")
+    page.page.locator('[data-focus^="pile-"]').first.click()
+    before = page.page.locator('[data-focus^="tray1-"]').count()
+    page.page.locator('[data-focus="editor-owner"]').select_option("1")
+    assert page.page.locator('[data-focus^="tray1-"]').count() == before + 1
+    page.page.fill('[data-focus="points-0"]', "17")
+    page.page.keyboard.press("Tab")
+    page.page.wait_for_selector(".note.good")
+    found = facts(page)
+    assert (found["points"], len(found["placed"]), len(found["trays"][1])) == ([17, 0], 1, before + 1)
+
+
+@pytest.mark.parametrize("size", [(375, 812), (812, 375), (1280, 800)])
+@pytest.mark.parametrize("game", ["duo_official", "classic", "santorini", "triominos"])
+def test_nothing_is_cut_off(open_page: Any, game: str, size: tuple[int, int]) -> None:
+    page = opened(open_page, game, viewport={"width": size[0], "height": size[1]})
+    page.page.wait_for_selector(".note.good")
+    assert page.page.evaluate(MEASURE, size[0]) == []
+
+
+def test_touch_shows_a_piece_before_it_is_put(open_page: Any) -> None:
+    page = opened(open_page, "duo_official", viewport={"width": 375, "height": 812}, has_touch=True)
+    box = page.page.locator(".board svg").bounding_box()
+    page.page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.page.wait_for_selector(".tilewe-ghost")
+    page.page.click('[data-focus="tool-place"]')
+    page.page.wait_for_function("document.querySelectorAll('.board .tilewe-piece').length === 1")
