@@ -194,7 +194,7 @@ class GtpPlayer:
     def _set_up(self, engine: GtpEngine, game: OngoingGame, seconds: float) -> Any:
         """Let an engine start a game from its position, and return the position.
 
-        Raises ``ForfeitError`` if the engine has no command for positions.
+        Raises ``ForfeitError`` if the engine lacks a command for positions.
         """
         if not is_position(game.deal):
             return self._names.start()
@@ -208,7 +208,7 @@ class GtpPlayer:
                 path.write_text(blksgf.render(self._names, (), deal=game.deal))
                 engine.send(f"loadsgf {path}", seconds)
         else:
-            raise ForfeitError("the engine has no command to start from a position")
+            raise ForfeitError("the engine lacks a command to start from a position")
         return self._names.host.init_from_deal(game.deal)
 
     def _generated(self, seat: "_Seat", engine: GtpEngine, seconds: float) -> int:

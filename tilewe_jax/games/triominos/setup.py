@@ -104,7 +104,7 @@ def write(position: Position) -> dict[str, Any]:
 
 
 def _draw(facts: Any, chance: Random) -> Any:
-    """Draw a seed, which determines the order of the pile, if the facts have none."""
+    """Draw a seed, which determines the order of the pile, if the facts lack one."""
     if not isinstance(facts, dict):
         return facts
     return {"seed": [chance.getrandbits(32), chance.getrandbits(32)], **facts}
@@ -121,7 +121,7 @@ def _placed(config: Config, names: Any) -> tuple[Placed, ...]:
             raise ValueError(f"a placed tile must be like 125-CAB@2,-1, got {str(name)[:40]!r}")
         tile, cell = _tile(config, match[1]), (int(match[3]), int(match[4]))
         numbers = corners(tile, ORIENTATIONS.index(match[2]))
-        # Of equivalent orientations of a triple, or of a tile with two equal numbers, the first one is used, as in play.
+        # A tile with equal numbers has equivalent orientations; the first one is used, as in play.
         parity = ORIENTATIONS.index(match[2]) % 2
         orientation = next(i for i in range(parity, len(ORIENTATIONS), 2) if corners(tile, i) == numbers)
         if rule := figure.contradiction(tile, orientation, cell):
