@@ -10,6 +10,7 @@ import pytest
 
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import make
+from tilewe_jax.games.santorini.setup import notation
 from tilewe_jax.host_games import make_host_game
 
 GAMES = [
@@ -201,8 +202,6 @@ def test_wrong_facts_of_santorini_are_named(change, message):
 
 
 def test_santorini_reads_and_writes_the_notation_of_engines():
-    from tilewe_jax.games.santorini.setup import notation
-
     host = make_host_game("santorini")
     text = "4101202110011400102000100/2/mortal:A3,C3/mortal:E4,A1"
     position = host.init_from_deal({"position": text})
@@ -295,3 +294,67 @@ def test_records_start_from_positions(name, options, tmp_path):
     path.write_text(broken)
     with pytest.raises(records.RecordError, match="unknown fields of the position: x"):
         records.read_on_host(path)
+
+
+def mutated(value, chance):
+    """Return a JSON value with one part replaced, removed or repeated."""
+    junk = [
+        None,
+        True,
+        -1,
+        7,
+        10**30,
+        1.5,
+        "",
+        "x",
+        "a1",
+        "e10,f10",
+        "555-ABC@0,0",
+        "112-CAB@9,9",
+        [],
+        {},
+        [[]],
+        {"blue": 1},
+        "\u0661",
+        "4" * 25,
+    ]
+    if isinstance(value, (dict, list)) and value and chance.random() < 0.85:
+        value = value.copy()
+        at = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
+        action = chance.random()
+        if action < 0.1:
+            del value[at]
+        elif action < 0.2 and isinstance(value, list):
+            value.append(value[at])
+        else:
+            value[at] = mutated(value[at], chance)
+        return value
+    if isinstance(value, str) and value and chance.random() < 0.5:
+        index = chance.randrange(len(value))
+        return value[:index] + chance.choice("0123456789abcdefxyzABC,-@/#: ") + value[index + 1 :]
+    return chance.choice(junk)
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES, ids=IDS)
+def test_malformed_positions_are_refused_or_playable(name, options):
+    host, chance = make_host_game(name, **options), Random(9)
+    facts = [host.positions.write(position) for position in played(host, 6)]
+    texts = [notation(host.init_from_deal({"position": each})) for each in facts] if name == "santorini" else []
+    refusals = []
+    for _ in range(300):
+        wrong = chance.choice([*facts, *texts])
+        for _ in range(chance.choice([1, 1, 2, 3])):
+            wrong = mutated(wrong, chance)
+        try:
+            position = host.init_from_deal({"position": wrong})
+        except ValueError as error:
+            refusals.append(str(error))
+            continue
+        assert host.positions.write(host.init_from_deal({"position": host.positions.write(position)})) == host.positions.write(
+            position
+        )
+        position.view(open=True)
+        for action in position.legal_actions()[:2]:
+            position.after(action)
+    assert len(refusals) > 100
+    assert all(0 < len(message) < 1000 for message in refusals)
