@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -374,7 +375,7 @@ def _games(root: SgfNode | None, variations: bool) -> list[SgfGame]:
 def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
     """Extend a line by a node. Raises ``ValueError`` for illegal moves and for an invalid set-up position."""
     if not line.actions:
-        line = _set_up(game, line, node)
+        line = _set_up(game, line, list(takewhile(lambda item: item[0] not in _COLORS, node.properties)))
     for name, values in node.properties:
         value = ",".join(values)  # early versions of Pentobi write one value per cell of a move
         if name in _COLORS:
@@ -391,13 +392,13 @@ def _after(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
     return line
 
 
-def _set_up(game: BlokusGame, line: _Line, node: SgfNode) -> _Line:
-    """Apply the properties of a node that set up a position. Raises ``ValueError`` for an invalid position."""
-    if not any(name in (*_SETUP, "PL") for name, _ in node.properties):
+def _set_up(game: BlokusGame, line: _Line, properties: list[tuple[str, list[str]]]) -> _Line:
+    """Apply properties that set up a position. Raises ``ValueError`` for an invalid position."""
+    if not any(name in (*_SETUP, "PL") for name, _ in properties):
         return line
     facts = setup.write(line.position)
     placed, names = facts["placed"], list(facts["placed"])
-    for name, values in node.properties:
+    for name, values in properties:
         pieces = [setup.piece_text(game.config, value) for value in values] if name in _SETUP else []
         if name == "AE":
             for piece in pieces:

@@ -351,7 +351,8 @@ def test_round_trip_of_games_from_positions(name: str, tmp_path: Path) -> None:
         assert ours == replace(theirs, deal=ours.deal)
         placed = [{color: set(own) for color, own in each.deal["position"]["placed"].items()} for each in (ours, theirs)]
         assert placed[0] == placed[1]
-        assert ours.deal["position"]["current_color"] == theirs.deal["position"]["current_color"]
+        if theirs.actions:  # at the end no colour is to move
+            assert ours.deal["position"]["current_color"] == theirs.deal["position"]["current_color"]
 
 
 def test_setups_are_read_in_all_their_forms() -> None:
@@ -367,9 +368,9 @@ def test_setups_are_read_in_all_their_forms() -> None:
     assert kept.deal["position"]["current_color"] == "green"
     assert kept.extra["comments"] == {"0": "hi"}
     (again,) = blksgf.parse(blksgf.render(kept.game, kept.actions, (), kept.extra, kept.deal), keep=True)
-    assert again == replace(kept, game=again.game) or (again.deal, again.extra) == (kept.deal, kept.extra)
+    assert (again.deal, again.actions, again.extra) == (kept.deal, kept.actions, kept.extra)
     with pytest.raises(ValueError, match="a variation sets up another position"):
-        blksgf.parse("(;GM[Blokus](;1[a20])(;A1[a20];2[t20]))", keep=True)
+        blksgf.parse("(;GM[Blokus](;1[a20])(;A1[a20]PL[2];2[t20]))", keep=True)
     lines = blksgf.parse("(;GM[Blokus](;1[a20])(;A1[a20]PL[2];2[t20]))", variations=True)
     assert [each.deal is None for each in lines] == [True, False]
 
