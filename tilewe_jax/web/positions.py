@@ -50,7 +50,8 @@ def described(request: Any) -> Json:
     except ValueError as error:
         return {"rule": str(error)}
     complete = host.positions.write(position)
-    record = records.Record({POSITION: complete}, (), (), ())
+    names = tuple(f"player {seat + 1}" for seat in range(host.num_players))
+    record = records.Record({POSITION: complete}, (), (), (), names)
     return {
         "rule": None,
         "position": complete,

@@ -90,7 +90,7 @@ class EditorPage {
     this.cursor = null;
     this.element.className = `table editor kind-${blank.view.kind}`;
     if (position) this.kind.load(position);
-    this.changed(false);
+    this.changed();
   }
 
   /** Remember the position before a change. */
@@ -99,9 +99,8 @@ class EditorPage {
   }
 
   /** Draw and check the position after a change. */
-  changed(spoken = true) {
+  changed() {
     this.update();
-    this.spoken = spoken;
     this.check();
   }
 
@@ -146,6 +145,8 @@ class EditorPage {
     const marks = this.kind.marks(this.pointing === "keyboard" && !keyboard ? null : this.cursor);
     this.svg = boardSvg(this.kind.view, { coordinates: true, ...marks, ...(keyboard && this.cursor && !marks.ghost ? { cursor: this.cursor } : {}) });
     this.board.replaceChildren(this.svg);
+    const put = this.tools.querySelector(".place");
+    if (put) put.disabled = !this.kind.mayPut;
   }
 
   #drawPanel() {
@@ -222,7 +223,7 @@ class EditorPage {
     } else if (name && (onBoard || !["place", "remove"].includes(name))) {
       event.preventDefault();
       if (["place", "remove"].includes(name) && !this.cursor) this.#point(this.kind.step(null, [0, 0]), "keyboard");
-      this.kind.act(name);
+      else this.kind.act(name);
     }
   }
 

@@ -151,7 +151,7 @@ export class Setup {
 
   #seats() {
     const { game } = this;
-    const order = game.id === "triominos" ? null : this.seats.length > 1;
+    const order = game.id === "triominos" || this.position ? null : this.seats.length > 1;
     return h(
       "fieldset.seats",
       {},

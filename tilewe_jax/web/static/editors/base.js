@@ -36,6 +36,11 @@ export class PositionEditor {
     return null;
   }
 
+  /** Whether the chosen piece can be put at the cursor. */
+  get mayPut() {
+    return false;
+  }
+
   marks() {
     return {};
   }

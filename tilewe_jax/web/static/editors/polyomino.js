@@ -9,6 +9,7 @@ import { colorSwatch } from "../seats.js";
 import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { PositionEditor } from "./base.js";
 
+const named = (name) => name.charAt(0).toUpperCase() + name.slice(1);
 const same = (a, b) => String(a) === String(b);
 const textOf = (cells) => cells.map(cellName).join();
 const cellsOf = (text) => text.split(",").map(cellOf);
@@ -91,6 +92,10 @@ export class PolyominoEditor extends PositionEditor {
     return { cells, free: cells.every((cell) => !this.#at(cell)) };
   }
 
+  get mayPut() {
+    return Boolean(this.#ghost?.free);
+  }
+
   marks(cursor) {
     const ghost = cursor && !(this.page.pointing === "mouse" && this.#at(cursor)) ? this.#ghost : null;
     if (!ghost) return cursor && this.#at(cursor) ? { hover: cursor } : {};
@@ -159,7 +164,6 @@ export class PolyominoEditor extends PositionEditor {
 
   tools() {
     if (!this.orientation) return null;
-    const ghost = this.page.cursor ? this.#ghost : null;
     return [
       this.tool("previous", "Previous piece (P)", "previous"),
       this.tool("left", "Rotate left (Shift+R)", "rotateLeft"),
@@ -167,18 +171,18 @@ export class PolyominoEditor extends PositionEditor {
       this.tool("right", "Rotate right (R)", "rotateRight"),
       this.tool("flip", "Flip (F)", "flip"),
       this.tool("next", "Next piece (N)", "next"),
-      h("button.primary.place", { disabled: !ghost?.free, dataset: { focus: "tool-place" }, onclick: () => this.act("place") }, icon("check"), "Put"),
+      h("button.primary.place", { disabled: !this.mayPut, dataset: { focus: "tool-place" }, onclick: () => this.act("place") }, icon("check"), "Put"),
     ];
   }
 
   trays() {
     const left = new Set(this.#left(this.color));
     const chosen = this.orientation?.piece;
-    const title = `${this.names[this.color]} pieces`;
+    const title = `${named(this.names[this.color])} pieces`;
     return h(
       "section.tray-area",
       { ariaLabel: "Pieces" },
-      this.radios("color", "Put pieces of", this.names.map((name, index) => [index, [colorSwatch(name), name]]), this.color, (color) => {
+      this.radios("color", "Put pieces of", this.names.map((name, index) => [index, [colorSwatch(name), named(name)]]), this.color, (color) => {
         this.color = color;
         this.#keepPiece();
         this.page.update();
@@ -205,12 +209,11 @@ export class PolyominoEditor extends PositionEditor {
   }
 
   movers() {
-    return this.radios("mover", "Who is to move", this.names.map((name) => [name, [colorSwatch(name), name]]), this.facts.current_color, (name) => this.change(() => (this.facts.current_color = name)));
+    return this.radios("mover", "Who is to move", this.names.map((name) => [name, [colorSwatch(name), named(name)]]), this.facts.current_color, (name) => this.change(() => (this.facts.current_color = name)));
   }
 
   moverName(view) {
-    const { name } = view.colors[view.current_color];
-    return name.charAt(0).toUpperCase() + name.slice(1);
+    return named(view.colors[view.current_color].name);
   }
 
   facts_() {
@@ -220,7 +223,7 @@ export class PolyominoEditor extends PositionEditor {
       "details.more",
       { open: this.open, ontoggle: (event) => (this.open = event.target.open) },
       h("summary", { dataset: { focus: "editor-out" } }, "Who does not move any more"),
-      this.names.map((name) => h("label.switch", {}, h("input", { type: "checkbox", checked: out.has(name), dataset: { focus: `out-${name}` }, onchange: (event) => set(name, event.target.checked) }), h("span", {}, name, h("small.muted", {}, "has passed for the rest of the game")))),
+      this.names.map((name) => h("label.switch", {}, h("input", { type: "checkbox", checked: out.has(name), dataset: { focus: `out-${name}` }, onchange: (event) => set(name, event.target.checked) }), h("span", {}, named(name), h("small.muted", {}, "has passed for the rest of the game")))),
     );
   }
 }

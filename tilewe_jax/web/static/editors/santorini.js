@@ -86,7 +86,7 @@ export class SantoriniEditor extends PositionEditor {
   }
 
   tools() {
-    const choices = [["up", "Build"], ["down", "Take down"], ...NAMES.map((name, player) => [player, [swatch(this.view, player), "Worker"], `Worker of ${name.toLowerCase()}`])];
+    const choices = [["up", "Build"], ["down", "Take down", "Take a level down (right click)"], ...NAMES.map((name, player) => [player, [swatch(this.view, player), "Worker"], `Worker of ${name.toLowerCase()}`])];
     return this.radios("mode", "A click on a cell", choices, this.mode, (mode) => this.#choose(mode));
   }
 
@@ -99,6 +99,6 @@ export class SantoriniEditor extends PositionEditor {
   }
 
   facts_() {
-    return h("p.muted.caption", {}, "Heights are 0 to 3; the fourth level is a dome. A right click takes a level down.");
+    return h("p.muted.caption", {}, "Heights are 0 to 3; the fourth level is a dome.");
   }
 }

@@ -92,6 +92,10 @@ export class TriominosEditor extends PositionEditor {
     return cell && this.view.frontier.find((free) => same(free.cell, cell));
   }
 
+  get mayPut() {
+    return Boolean(this.tile && this.#free(this.page.cursor));
+  }
+
   marks(cursor) {
     const { view } = this;
     const marks = { bounds: boundsOf(view, true), frontier: true };
@@ -173,11 +177,10 @@ export class TriominosEditor extends PositionEditor {
 
   tools() {
     const owner = this.tile ? this.facts.trays.findIndex((tray) => tray.includes(this.tile)) : -1;
-    const free = this.#free(this.page.cursor);
     return [
       this.tool("left", "Rotate left (Shift+R)", "rotateLeft"),
       this.tool("right", "Rotate right (R)", "rotateRight"),
-      h("button.primary.place", { disabled: !free || !this.tile, dataset: { focus: "tool-place" }, onclick: () => this.act("place") }, icon("check"), "Put"),
+      h("button.primary.place", { disabled: !this.mayPut, dataset: { focus: "tool-place" }, onclick: () => this.act("place") }, icon("check"), "Put"),
       this.tile &&
         h(
           "label.field",
