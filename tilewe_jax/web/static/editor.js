@@ -46,8 +46,12 @@ class EditorPage {
     render(container, this.element);
     this.board.addEventListener("pointermove", (event) => event.pointerType === "mouse" && this.#pointed(event));
     this.board.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && this.#point(null, "mouse"));
-    this.board.addEventListener("pointerdown", () => this.board.focus({ preventScroll: true }));
-    this.board.addEventListener("click", (event) => this.#clicked(event));
+    this.board.addEventListener("pointerdown", (event) => {
+      this.pressed = event.button === 0;
+      this.board.focus({ preventScroll: true });
+    });
+    this.board.addEventListener("pointercancel", () => (this.pressed = false));
+    this.board.addEventListener("pointerup", (event) => this.pressed && this.#clicked(event)); // no click, because drawing replaces its target
     this.board.addEventListener("contextmenu", (event) => {
       event.preventDefault();
       this.kind?.act("flip");
@@ -111,16 +115,23 @@ class EditorPage {
     this.changed();
   }
 
-  async #check() {
-    const number = ++this.#checks;
+  /** Check the position; resolve when the answer to the latest check has arrived. */
+  #check() {
+    this.latest = this.#checked(++this.#checks);
+    return this.latest;
+  }
+
+  async #checked(number) {
     const facts = this.kind.facts;
     const answer = await api.position({ game: this.game, options: this.options, position: facts }).catch((error) => ({ rule: error.message }));
-    if (number !== this.#checks || this.ended) return;
+    if (number !== this.#checks) return this.latest;
+    if (this.ended) return undefined;
     this.answer = answer;
     if (answer.rule) this.#say(sentence(answer.rule), "bad");
     else if (answer.over) this.#say("In this position the game is over.", "info");
     else this.#say(`The position is valid. ${this.kind.moverName(answer.view)} is to move.`, "good");
     this.#drawPanel();
+    return undefined;
   }
 
   #say(text, kind) {
@@ -143,7 +154,9 @@ class EditorPage {
     if (!this.kind) return;
     const keyboard = this.pointing === "keyboard" && document.activeElement === this.board;
     const marks = this.kind.marks(this.pointing === "keyboard" && !keyboard ? null : this.cursor);
-    this.svg = boardSvg(this.kind.view, { coordinates: true, ...marks, ...(keyboard && this.cursor && !marks.ghost ? { cursor: this.cursor } : {}) });
+    const { view } = this.kind;
+    if (view.size) this.board.dataset.size = view.size;
+    this.svg = boardSvg(view, { coordinates: true, ...marks, ...(keyboard && this.cursor && !marks.ghost ? { cursor: this.cursor } : {}) });
     this.board.replaceChildren(this.svg);
     const put = this.tools.querySelector(".place");
     if (put) put.disabled = !this.kind.mayPut;
@@ -198,6 +211,7 @@ class EditorPage {
   }
 
   #clicked(event) {
+    this.pressed = false;
     const cell = this.svg && cellAt(this.svg, event.clientX, event.clientY);
     if (!cell) return;
     this.#point(cell, event.pointerType || "mouse");
@@ -235,7 +249,9 @@ class EditorPage {
     this.changed();
   }
 
-  #play() {
+  async #play() {
+    await this.#check(); // the last change may be newer than the last answer
+    if (this.answer.rule || this.answer.over) return;
     const setup = new Setup(this.catalogue, (page) => {
       dialog.close();
       this.go(page);
@@ -246,6 +262,8 @@ class EditorPage {
   }
 
   async #analyse() {
+    await this.#check();
+    if (this.answer.rule) return;
     const created = await attempt(() => api.upload(this.answer.record));
     if (created) this.go(`/study/${created.id}`);
   }
@@ -257,7 +275,8 @@ class EditorPage {
   }
 
   /** Show the position as text, which can be replaced. */
-  #text() {
+  async #text() {
+    await this.#check();
     const field = h("textarea", { rows: 9, value: JSON.stringify(this.answer?.position ?? this.kind.facts, null, 1), ariaLabel: "Position as text", spellcheck: false });
     const apply = async () => {
       const text = field.value.trim();
