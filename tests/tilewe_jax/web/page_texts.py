@@ -236,8 +236,10 @@ class _Html(HTMLParser):
 _SENTENCES = {
     "games/polyomino/coach.py": ("reasons", "_list"),
     "games/polyomino/host.py": ("explain_placement",),
+    "games/polyomino/setup.py": ("_check_pieces", "_check_cells", "_check_corners", "_described"),
     "games/santorini/coach.py": ("reasons",),
     "games/santorini/host.py": ("_rule_against_moving", "_rule_against_building", "_worker_on"),
+    "games/santorini/setup.py": ("checked",),
     "games/triominos/coach.py": ("reasons", "_HEXAGONS"),
     "games/triominos/host.py": ("_score",),
     "cli/serve.py": ("TITLES",),

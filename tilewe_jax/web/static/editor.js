@@ -6,6 +6,7 @@ import { infoDialog } from "./dialogs.js";
 import { debounce, h, render, typing } from "./dom.js";
 import { editorFor } from "./editors/index.js";
 import { icon } from "./icons.js";
+import { message, t } from "./language.js";
 import { editorPage, unpacked } from "./positions.js";
 import { about } from "./rules.js";
 import { Setup } from "./setup.js";
@@ -29,7 +30,7 @@ class EditorPage {
 
   constructor(container, go) {
     this.go = go;
-    document.title = "Position editor · tilewe_jax";
+    document.title = `${t("Position editor")} · tilewe_jax`;
     this.board = h("div.board", { tabIndex: 0, role: "application", ariaRoleDescription: "board", ariaLabel: "Board. Arrow keys move, Enter puts, Delete removes.", dataset: { focus: "board" } });
     this.status = h("div.status", {});
     this.noteLine = h("p.note", { role: "status" });
@@ -86,13 +87,13 @@ class EditorPage {
   async #start(game, options, position) {
     const blank = await attempt(() => api.position({ game, options }));
     if (!blank || this.ended) return;
-    if (blank.rule) return this.#say(sentence(blank.rule), "bad");
+    if (blank.rule) return this.#say(sentence(message(blank.rule)), "bad");
     this.game = game;
     this.options = options;
     this.kind = await editorFor(this, blank);
     this.#before = [];
     this.cursor = null;
-    this.element.className = `table editor kind-${blank.view.kind}`;
+    for (const kind of ["polyomino", "santorini", "triominos"]) this.element.classList.toggle(`kind-${kind}`, kind === blank.view.kind);
     if (position) this.kind.load(position);
     this.changed();
   }
@@ -127,9 +128,9 @@ class EditorPage {
     if (number !== this.#checks) return this.latest;
     if (this.ended) return undefined;
     this.answer = answer;
-    if (answer.rule) this.#say(sentence(answer.rule), "bad");
-    else if (answer.over) this.#say("In this position the game is over.", "info");
-    else this.#say(`The position is valid. ${this.kind.moverName(answer.view)} is to move.`, "good");
+    if (answer.rule) this.#say(sentence(message(answer.rule)), "bad");
+    else if (answer.over) this.#say(t("In this position the game is over."), "info");
+    else this.#say(t`The position is valid. ${this.kind.moverName(answer.view)} is to move.`, "good");
     this.#drawPanel();
     return undefined;
   }
@@ -283,7 +284,7 @@ class EditorPage {
       await attempt(async () => {
         const position = text.startsWith("{") ? JSON.parse(text) : text;
         const answer = await api.position({ game: this.game, options: this.options, position });
-        if (answer.rule) throw new Error(sentence(answer.rule));
+        if (answer.rule) throw new Error(sentence(message(answer.rule)));
         this.remember();
         this.kind.load(answer.position);
         this.changed();

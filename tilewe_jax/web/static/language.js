@@ -51,7 +51,7 @@ export function message(text) {
     const match = text.match(pattern);
     if (match) return fill(entry, match.slice(1).map(message));
   }
-  return text;
+  return t(text); // a name, such as a colour
 }
 
 /** Names as in a sentence: "Ada, Bea and Cleo". */

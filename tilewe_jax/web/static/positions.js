@@ -1,6 +1,7 @@
 // Positions in links: {game, options, position} as compressed text.
 
 import { LOCAL } from "./backend.js";
+import { t } from "./language.js";
 
 const through = async (bytes, stream) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 
@@ -16,7 +17,7 @@ export async function unpacked(text) {
     const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
     return JSON.parse(new TextDecoder().decode(await through(bytes, new DecompressionStream("deflate-raw"))));
   } catch {
-    throw new Error("This link to a position is damaged.");
+    throw new Error(t("This link to a position is damaged."));
   }
 }
 

@@ -1,15 +1,16 @@
 // Positions of the polyomino games: the pieces of each colour.
 
 import { api } from "../api.js";
-import { h, plural } from "../dom.js";
+import { h } from "../dom.js";
 import { icon } from "../icons.js";
+import { plural, t } from "../language.js";
 import { cellName } from "../boards/area.js";
 import { extent, Orientations } from "../boards/pieces.js";
 import { colorSwatch } from "../seats.js";
 import { pieceSvg, PIECES } from "../render/tilewe-game.js";
 import { PositionEditor } from "./base.js";
 
-const named = (name) => name.charAt(0).toUpperCase() + name.slice(1);
+const named = (name) => t(name).charAt(0).toUpperCase() + t(name).slice(1);
 const same = (a, b) => String(a) === String(b);
 const textOf = (cells) => cells.map(cellName).join();
 const cellsOf = (text) => text.split(",").map(cellOf);
@@ -104,7 +105,7 @@ export class PolyominoEditor extends PositionEditor {
 
   describe(cell) {
     const at = this.#at(cell);
-    return `${cellName(cell)}, ${at ? `${at.orientation?.piece} of ${this.names[at.color]}` : "free"}`;
+    return `${cellName(cell)}, ${at ? `${at.orientation?.piece} ${named(this.names[at.color])}` : t("free")}`;
   }
 
   press(cell, isTouch) {
@@ -178,7 +179,7 @@ export class PolyominoEditor extends PositionEditor {
   trays() {
     const left = new Set(this.#left(this.color));
     const chosen = this.orientation?.piece;
-    const title = `${named(this.names[this.color])} pieces`;
+    const title = t`Pieces of ${named(this.names[this.color])}`;
     return h(
       "section.tray-area",
       { ariaLabel: "Pieces" },
@@ -190,7 +191,7 @@ export class PolyominoEditor extends PositionEditor {
       h(
         "div.tray.current",
         {},
-        h("h2.tray-title", {}, title, h("span.muted", {}, `${left.size} left`)),
+        h("h2.tray-title", {}, title, h("span.muted", {}, t`${left.size} left`)),
         h(
           "div.tray-pieces",
           { role: "radiogroup", ariaLabel: title },

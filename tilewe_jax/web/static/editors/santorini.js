@@ -1,12 +1,12 @@
 // Positions of Santorini: heights and workers.
 
 import { h } from "../dom.js";
+import { t } from "../language.js";
 import { cellName } from "../boards/area.js";
 import { swatch } from "../seats.js";
 import { PositionEditor } from "./base.js";
 
-const NAMES = ["Player 1", "Player 2"];
-const LEVELS = ["ground", "level 1", "level 2", "level 3", "dome"];
+const name = (player) => t`Player ${player + 1}`;
 
 export class SantoriniEditor extends PositionEditor {
   mode = "up"; // "up" and "down" change heights, 0 and 1 put workers of a player
@@ -26,7 +26,7 @@ export class SantoriniEditor extends PositionEditor {
 
   get view() {
     const { view } = this.blank;
-    const cell = (name) => (name ? [name.charCodeAt(0) - 97, Number(name.slice(1)) - 1] : null);
+    const cell = (text) => (text ? [text.charCodeAt(0) - 97, Number(text.slice(1)) - 1] : null);
     const workers = this.facts.workers.flatMap((own) => [cell(own[0]), cell(own[1])]);
     return { ...view, heights: [...this.facts.heights].reverse().join(""), workers, current_player: this.facts.current_player, terminal: false, winner: null, placing: workers.includes(null) };
   }
@@ -37,7 +37,8 @@ export class SantoriniEditor extends PositionEditor {
 
   describe(cell) {
     const player = this.facts.workers.findIndex((own) => own.includes(cellName(cell)));
-    return [cellName(cell), LEVELS[this.#height(cell)], player >= 0 && `worker of player ${player + 1}`].filter(Boolean).join(", ");
+    const height = this.#height(cell);
+    return [cellName(cell), height === 4 ? t("dome") : t`level ${height}`, player >= 0 && t`worker of ${name(player)}`].filter(Boolean).join(", ");
   }
 
   press(cell) {
@@ -51,11 +52,11 @@ export class SantoriniEditor extends PositionEditor {
 
   /** Put a worker of a player; the one that was put first moves there if both stand on the board. A click on it removes it. */
   #stand(cell, player) {
-    const name = cellName(cell);
+    const place = cellName(cell);
     this.change(() => {
-      const isOwn = this.facts.workers[player].includes(name);
-      const workers = this.facts.workers.map((own) => own.filter((other) => other !== name));
-      if (!isOwn) workers[player] = [...workers[player].slice(-1), name];
+      const isOwn = this.facts.workers[player].includes(place);
+      const workers = this.facts.workers.map((own) => own.filter((other) => other !== place));
+      if (!isOwn) workers[player] = [...workers[player].slice(-1), place];
       this.facts.workers = workers;
     });
   }
@@ -63,18 +64,18 @@ export class SantoriniEditor extends PositionEditor {
   #take(cell) {
     this.change(() => {
       this.#setHeight(cell, 0);
-      this.facts.workers = this.facts.workers.map((own) => own.filter((name) => name !== cellName(cell)));
+      this.facts.workers = this.facts.workers.map((own) => own.filter((other) => other !== cellName(cell)));
     });
   }
 
-  act(name) {
+  act(command) {
     const modes = ["up", "down", 0, 1];
     const { cursor } = this.page;
-    if (name === "place" && cursor) this.press(cursor);
-    else if (name === "remove" && cursor) this.#take(cursor);
-    else if (name === "flip" && cursor) this.#build(cursor, 4);
-    else if (name === "next" || name === "previous") this.#choose(modes[(modes.indexOf(this.mode) + (name === "next" ? 1 : 3)) % 4]);
-    else if (name === "cancel") {
+    if (command === "place" && cursor) this.press(cursor);
+    else if (command === "remove" && cursor) this.#take(cursor);
+    else if (command === "flip" && cursor) this.#build(cursor, 4);
+    else if (command === "next" || command === "previous") this.#choose(modes[(modes.indexOf(this.mode) + (command === "next" ? 1 : 3)) % 4]);
+    else if (command === "cancel") {
       this.page.cursor = null;
       this.page.update();
     }
@@ -86,16 +87,16 @@ export class SantoriniEditor extends PositionEditor {
   }
 
   tools() {
-    const choices = [["up", "Build"], ["down", "Take down", "Take a level down (right click)"], ...NAMES.map((name, player) => [player, [swatch(this.view, player), "Worker"], `Worker of ${name.toLowerCase()}`])];
+    const choices = [["up", t("Build")], ["down", t("Take down"), t("Take a level down (right click)")], ...[0, 1].map((player) => [player, [swatch(this.view, player), t("Worker")], t`worker of ${name(player)}`])];
     return this.radios("mode", "A click on a cell", choices, this.mode, (mode) => this.#choose(mode));
   }
 
   movers() {
-    return this.radios("mover", "Who is to move", NAMES.map((name, player) => [player, [swatch(this.view, player), name]]), this.facts.current_player, (player) => this.change(() => (this.facts.current_player = player)));
+    return this.radios("mover", "Who is to move", [0, 1].map((player) => [player, [swatch(this.view, player), name(player)]]), this.facts.current_player, (player) => this.change(() => (this.facts.current_player = player)));
   }
 
   moverName(view) {
-    return NAMES[view.current_player];
+    return name(view.current_player);
   }
 
   facts_() {

@@ -1,7 +1,8 @@
 // Positions of Triominos: tiles on the table, trays, and points.
 
-import { h, plural } from "../dom.js";
+import { h } from "../dom.js";
 import { icon } from "../icons.js";
+import { plural, t } from "../language.js";
 import { rotations } from "../boards/triominos.js";
 import { boundsOf, tileSvg } from "../render/tilewe-game.js";
 import { swatch } from "../seats.js";
@@ -119,7 +120,8 @@ export class TriominosEditor extends PositionEditor {
 
   describe(cell) {
     const placed = this.#placed.find((each) => same(each.cell, cell));
-    return placed ? `tile ${[...placed.tile].join(" ")}` : this.tile ? `free cell, ${[...this.tile].join(" ")} ${this.#numbersAt(cell).fits ? "fits" : "does not fit"}` : "free cell";
+    if (placed) return [...placed.tile].join(" ");
+    return this.tile ? t`free cell, ${[...this.tile].join(" ")} ${this.#numbersAt(cell).fits ? t("fits") : t("does not fit")}` : t("free cell");
   }
 
   press(cell, isTouch) {
@@ -185,12 +187,12 @@ export class TriominosEditor extends PositionEditor {
         h(
           "label.field",
           {},
-          h("span", {}, `${[...this.tile].join("-")} is in`),
+          h("span", {}, t`${[...this.tile].join("-")} is in`),
           h(
             "select",
             { dataset: { focus: "editor-owner" }, onchange: (event) => this.#give(this.tile, event.target.value === "" ? null : Number(event.target.value)) },
             h("option", { value: "", selected: owner < 0 }, "the pile"),
-            this.facts.trays.map((_, player) => h("option", { value: player, selected: player === owner }, `tray ${player + 1}`)),
+            this.facts.trays.map((_, player) => h("option", { value: player, selected: player === owner }, t`tray ${player + 1}`)),
           ),
         ),
     ];
@@ -211,18 +213,18 @@ export class TriominosEditor extends PositionEditor {
     return h(
       "section.tray-area",
       { ariaLabel: "Tiles" },
-      this.facts.trays.map((tiles, player) => tray(`Tray of player ${player + 1}`, tiles, swatch(this.view, player), `tray${player}`)),
-      tray("Pile", this.#pile, null, "pile"),
+      this.facts.trays.map((tiles, player) => tray(t`Tray of player ${player + 1}`, tiles, swatch(this.view, player), `tray${player}`)),
+      tray(t("Pile"), this.#pile, null, "pile"),
     );
   }
 
   movers() {
-    const names = this.facts.trays.map((_, player) => [player, [swatch(this.view, player), `Player ${player + 1}`]]);
+    const names = this.facts.trays.map((_, player) => [player, [swatch(this.view, player), t`Player ${player + 1}`]]);
     return this.radios("mover", "Who is to move", names, this.facts.current_player, (player) => this.change(() => { this.facts.current_player = player; delete this.facts.starter; }));
   }
 
   moverName(view) {
-    return `Player ${view.current_player + 1}`;
+    return t`Player ${view.current_player + 1}`;
   }
 
   facts_() {
@@ -232,7 +234,7 @@ export class TriominosEditor extends PositionEditor {
       "fieldset.numbers",
       {},
       h("legend", {}, "Points and turns"),
-      points.map((value, player) => number(`Points of player ${player + 1}`, value, -100_000, 100_000, (given) => (this.facts.points = points.map((old, each) => (each === player ? given : old))), `points-${player}`)),
+      points.map((value, player) => number(t`Points of player ${player + 1}`, value, -100_000, 100_000, (given) => (this.facts.points = points.map((old, each) => (each === player ? given : old))), `points-${player}`)),
       number("Tiles drawn in this turn", this.facts.draws ?? 0, 0, 3, (given) => (this.facts.draws = given), "draws"),
       number("Passes in a row", this.facts.passes ?? 0, 0, points.length, (given) => (this.facts.passes = given), "passes"),
     );
