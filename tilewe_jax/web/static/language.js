@@ -49,7 +49,7 @@ export function plural(count, noun, nouns = `${noun}s`) {
 export function message(text) {
   for (const [pattern, entry] of MESSAGES) {
     const match = text.match(pattern);
-    if (match) return fill(entry, match.slice(1).map(message));
+    if (match) return fill(entry, match.slice(1).map((value) => t(message(value))));
   }
   return t(text); // a name, such as a colour
 }
