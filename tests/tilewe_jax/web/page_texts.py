@@ -42,7 +42,7 @@ class Literal:
     """The function of which it is an argument, if any, and the index of the argument."""
     argument: int
     is_text: bool
-    """Whether the page shows it, as far as its place and its form tell."""
+    """True if the page shows it, guessed from its place and its form."""
 
 
 def literals(source: str) -> list[Literal]:
@@ -149,7 +149,7 @@ class _Scanner:
         yield Literal(line, text, True, tag[1] if tag else "", *self._place, is_text)
 
     def _is_text(self, text: str, template: str | None = None) -> bool:
-        """Whether a literal is shown, by the function and the property to which it belongs."""
+        """Return whether the page shows a literal, guessed from the function and the property that it belongs to."""
         before = self.before.rstrip()
         if not _LETTERS.search(text) or re.search(r"(?:[!=]==|\bfrom|\bimport|\bcase)$", before):
             return False
@@ -184,7 +184,7 @@ _PICTURES = ROOT / "draw" / "static" / "tilewe-game.js"
 _SHOWN_AS_THEY_ARE = {"tilewe-jax serve --runs runs", "Shift+R", "Shift+L", "tilewe_jax",
     "import sys; sys.path.insert(0, '/lib/games')", "Enter", "Escape", "Arrow", "Engine {0}",
 }  # fmt: skip
-"""Literals that look like texts and are the same in each language, such as commands, names of keys, and stored names."""
+"""Literals that look like texts and are the same in each language: commands, names of keys, and stored names."""
 
 
 def texts_of_script(source: str) -> tuple[set[str], list[Literal]]:
@@ -256,8 +256,8 @@ _REFUSALS = ("RefusedError", "UnavailableError")
 def messages() -> set[str]:
     """Return the keys of the sentences that the page receives from Python and from the worker of the static site.
 
-    Refusals with the words "must be" are left out, except those of ``_FORM``: they are for programmers, because the page makes
-    only valid requests.
+    Refusals with the words "must be" address programmers, because the page makes only valid requests. They are omitted, except
+    the refusals of ``_FORM``.
     """
     keys: set[str] = set()
     for file in sorted((ROOT / "web").glob("*.py")):

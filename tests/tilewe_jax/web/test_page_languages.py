@@ -148,7 +148,7 @@ def studies(page: Page, server: Server) -> Iterator[str]:
 
 
 def left_over(text: str) -> str | None:
-    """Return what is not translated in a text of the language of ``pseudo``, if anything."""
+    """Return the untranslated rest of a text in the language of ``pseudo``; ``None`` if it is translated."""
     while text != (text := re.sub(f"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}", "", text)):
         pass
     return text if re.search(r"[^\W\d_]{3}", re.sub(NAMES, "", text)) else None
