@@ -30,7 +30,7 @@ SHOWN = """() => {
 
 def tour(page: Page, server: Server) -> Iterator[str]:
     """Visit the views and dialogs of the page, and yield the name of each."""
-    for part in (lobby, game_against_the_engine, other_games, studies):
+    for part in (lobby, game_against_the_engine, other_games, positions, studies):
         yield from part(page, server)
 
 
@@ -124,6 +124,14 @@ def other_games(page: Page, server: Server) -> Iterator[str]:
         page.open(path)
         wait(".board svg")
         yield f"an open seat, {who}"
+
+
+def positions(page: Page, server: Server) -> Iterator[str]:
+    for game in ("classic_2", "santorini", "triominos"):
+        page.open(f"/editor?game={game}").page.wait_for_selector(".board svg")
+        yield f"editor, {game}"
+    page.page.click('[data-focus="editor-text"]')
+    yield "editor, text"
 
 
 def studies(page: Page, server: Server) -> Iterator[str]:
