@@ -56,7 +56,7 @@ _KATAGO = {
     "terminateId": "terminate_id",
     "turnNumbers": "turns",
 }
-"""""KataGo's names of fields, and names in its style.""" ""
+"""Fields by their names in KataGo, or in its style."""
 _UNSUPPORTED: dict[str, dict[str, Any]] = {
     "a game starts from initialPosition": {"initialStones": [], "initialPlayer": None},
     "the rules are game and options": {"rules": None, "komi": 0, "whiteHandicapBonus": "0"},
