@@ -94,6 +94,9 @@ def test_tiles_are_put_on_the_table_and_given_to_players(open_page: Any) -> None
     page = opened(open_page, "triominos")
     keys(page, "Enter", "Enter")
     page.page.wait_for_function("document.querySelectorAll('.board .tilewe-tile').length === 1")
+    keys(page, "ArrowRight", "Enter", "ArrowLeft", "Delete")  # puts a second tile and removes the first one
+    page.page.wait_for_function("document.querySelectorAll('.board .tilewe-tile').length === 1")
+    page.page.wait_for_selector(".note.good")
     page.page.locator('[data-focus^="pile-"]').first.click()
     before = page.page.locator('[data-focus^="tray1-"]').count()
     page.page.locator('[data-focus="editor-owner"]').select_option("1")

@@ -10,6 +10,7 @@ player to move, 1 or 2; and the workers of the players, with a ``#`` after ``mor
 """
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -46,8 +47,26 @@ def read(config: Config, facts: Any) -> SantoriniBoard:
         raise ValueError(f"workers must be two lists of at most two cells, one for each player, got {str(workers)[:80]}")
     player = integer_of(facts, "current_player", 0, 1)
     first, second = ([_cell(size, name) for name in own] + [None] * (2 - len(own)) for own in workers)
+    _check(config, heights, workers, first + second, player)
     board = SantoriniBoard(tuple(tuple(map(int, row)) for row in heights), (*first, *second), (1, -1)[player])  # type: ignore[arg-type]
     return checked(config, board)
+
+
+def _check(
+    config: Config, heights: Sequence[str], workers: Sequence[Sequence[str]], cells: Sequence[Cell | None], player: int
+) -> None:
+    """Raise ``ValueError`` for workers at wrong cells, in the words of the page."""
+    for index, cell in enumerate(cells):
+        seat, name = index // 2 + 1, workers[index // 2][index % 2] if cell else ""
+        if cell is None:
+            if config.placement != "chosen":
+                raise ValueError(f"player {seat} must have two workers")
+        elif cells.count(cell) > 1:
+            raise ValueError(f"two workers stand on {name}")
+        elif heights[cell[0]][cell[1]] == str(DOME):
+            raise ValueError(f"a worker of player {seat} stands on a dome, at {name}")
+        elif heights[cell[0]][cell[1]] == str(DOME - 1) and seat == player + 1:
+            raise ValueError(f"player {seat} has a worker on level 3, at {name}, and has won; the other player must be to move")
 
 
 def checked(config: Config, board: SantoriniBoard) -> SantoriniBoard:

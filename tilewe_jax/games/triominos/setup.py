@@ -9,6 +9,7 @@ later rounds.
 """
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -45,22 +46,7 @@ def read(config: Config, facts: Any) -> Position:
     used = {tile for tile, *_ in placed} | {tile for tray in trays for tile in tray}
     rest = [tile for tile in shuffled(config, (seed[0], seed[1])) if tile not in used]
     pile = _tiles(config, "the pile", facts.get("pile", list(map(digits, rest))))
-    places = {
-        "on the table": [tile for tile, *_ in placed],
-        **{f"on the tray of player {player}": tray for player, tray in enumerate(trays, 1)},
-        "in the pile": pile,
-    }
-    place_of: dict[Tile, str] = {}
-    for place, tiles in places.items():
-        for tile in tiles:
-            if (other := place_of.setdefault(tile, place)) != place or tiles.count(tile) > 1:
-                where = f"twice {place}" if other == place else f"{other} and {place}"
-                raise ValueError(f"the tile {name_of(tile)} is {where}")
-    if missing := [name_of(tile) for tile in config.tile_list if tile not in place_of]:
-        raise ValueError(f"the pile must contain all other tiles; missing are {', '.join(missing[:10])}")
-    most = config.tiles - config.players * config.dealt
-    if len(pile) > most:
-        raise ValueError(f"the pile must have at most {most} tiles, as at the start of a round, got {len(pile)}")
+    _check_places(config, [tile for tile, *_ in placed], trays, pile)
     points = facts.get("points", [0] * config.players)
     is_list = isinstance(points, list) and len(points) == config.players
     if not is_list or not all(type(number) is int and abs(number) <= MAX_POINTS for number in points):
@@ -103,6 +89,26 @@ def write(position: Position) -> dict[str, Any]:
     }
 
 
+def _check_places(config: Config, table: Sequence[Tile], trays: Sequence[Sequence[Tile]], pile: Sequence[Tile]) -> None:
+    """Raise ``ValueError`` unless each tile is in one place, and the pile is not larger than at the start of a round."""
+    places = {
+        "on the table": table,
+        **{f"on the tray of player {player}": tray for player, tray in enumerate(trays, 1)},
+        "in the pile": pile,
+    }
+    place_of: dict[Tile, str] = {}
+    for place, tiles in places.items():
+        for tile in tiles:
+            if (other := place_of.setdefault(tile, place)) != place or tiles.count(tile) > 1:
+                where = f"twice {place}" if other == place else f"{other} and {place}"
+                raise ValueError(f"the tile {name_of(tile)} is {where}")
+    if missing := [name_of(tile) for tile in config.tile_list if tile not in place_of]:
+        raise ValueError(f"the pile must contain all other tiles; missing are {', '.join(missing[:10])}")
+    most = config.tiles - config.players * config.dealt
+    if len(pile) > most:
+        raise ValueError(f"the pile must have at most {most} tiles, as at the start of a round, got {len(pile)}")
+
+
 def _draw(facts: Any, chance: Random) -> Any:
     """Draw a seed, which determines the order of the pile, if the facts lack one."""
     if not isinstance(facts, dict):
@@ -128,14 +134,18 @@ def _placed(config: Config, names: Any) -> tuple[Placed, ...]:
             raise ValueError(f"{name}: {rule}")
         figure.place(tile, orientation, cell)
         placed.append((tile, orientation, cell))
-    if placed:
-        reached, waiting = set(), [(0, 0)] if (0, 0) in figure.tiles else []
-        while waiting:
-            reached.add(cell := waiting.pop())
-            waiting += [other for other in neighbours(cell) if other in figure.tiles and other not in reached]
-        if apart := [cell for cell in figure.tiles if cell not in reached]:
-            raise ValueError(f"the tile on {apart[0]} is not connected by edges with a tile on (0, 0)")
+    _check_connected(figure)
     return tuple(sorted(placed, key=lambda each: tile_id(each[0])))
+
+
+def _check_connected(figure: Figure) -> None:
+    """Raise ``ValueError`` unless all tiles are connected by edges with a tile on (0, 0)."""
+    reached, waiting = set(), [(0, 0)] if (0, 0) in figure.tiles else []
+    while waiting:
+        reached.add(cell := waiting.pop())
+        waiting += [other for other in neighbours(cell) if other in figure.tiles and other not in reached]
+    if apart := [cell for cell in figure.tiles if cell not in reached]:
+        raise ValueError(f"the tile on {apart[0]} is not connected by edges with a tile on (0, 0)")
 
 
 def _tiles_by_player(config: Config, trays: Any) -> tuple[tuple[Tile, ...], ...]:

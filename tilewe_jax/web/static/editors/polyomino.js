@@ -179,7 +179,7 @@ export class PolyominoEditor extends PositionEditor {
   trays() {
     const left = new Set(this.#left(this.color));
     const chosen = this.orientation?.piece;
-    const title = t`Pieces of ${named(this.names[this.color])}`;
+    const title = t`Pieces of ${t(this.names[this.color])}`;
     return h(
       "section.tray-area",
       { ariaLabel: "Pieces" },

@@ -136,7 +136,18 @@ export class TriominosEditor extends PositionEditor {
     this.change(() => {
       this.facts.placed = this.facts.placed.filter((name) => name !== placed.name);
       this.tile = placed.tile;
+      this.#centre();
     });
+  }
+
+  /** Move the figure so that a tile lies on (0, 0), where the rules begin; a single tile is turned for that. */
+  #centre() {
+    const placed = this.#placed;
+    if (!placed.length || placed.some(({ cell }) => same(cell, [0, 0]))) return;
+    const up = placed.find(({ cell }) => facesUp(cell));
+    const moved = ({ name, cell: [x, y] }) => name.replace(/@.*/, `@${x - up.cell[0]},${y - up.cell[1]}`);
+    this.facts.placed = up ? placed.map(moved) : [`${placed[0].tile}-ABC@0,0`];
+    this.page.cursor = null;
   }
 
   #put() {
