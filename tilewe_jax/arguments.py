@@ -140,6 +140,19 @@ def from_arguments(kind: type[Kind], arguments: Sequence[str] | None = None, pro
     return kind(**{options[name].name: () for name in positional if name not in given}, **values)
 
 
+def to_arguments(command: Any) -> list[str]:
+    """Return the arguments from which ``from_arguments`` restores a dataclass; options with their defaults are omitted."""
+    positional, arguments = [], []
+    for name, entry in _options(type(command)).items():
+        value = getattr(command, entry.name)
+        texts = [printed(item) for item in (value if isinstance(value, (list, tuple)) else [value])]
+        if entry.is_positional:
+            positional += texts
+        elif value != entry.default:
+            arguments += [name] if entry.kind is bool else [f"{name}={text}" for text in texts]
+    return [*positional, *arguments]
+
+
 def help_text(kind: type[Any], prog: str = "", is_full: bool = False) -> str:
     """The help of a dataclass: the first sentence about each common option, or everything if ``is_full``."""
     options, described = _options(kind), descriptions(kind)

@@ -84,12 +84,17 @@ def lines(game: "Game[Any] | HostGame", games: Iterable[Record], seed: int | Non
     header = {"format": FORMAT, "game": game.id, "options": game.options, "version": game.version, "seed": seed}
     yield json.dumps(header) + "\n"
     for record in games:
-        fields = {"deal": record.deal, "actions": record.actions, "scores": None, "returns": None}
-        if record.is_finished:
-            fields |= {"scores": record.scores, "returns": record.returns}
-        if record.players:
-            fields["players"] = record.players
-        yield json.dumps({**fields, **record.extra}) + "\n"
+        yield json.dumps(to_json(record)) + "\n"
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """Return a record as a JSON object, the line of a file."""
+    fields = {"deal": record.deal, "actions": record.actions, "scores": None, "returns": None}
+    if record.is_finished:
+        fields |= {"scores": record.scores, "returns": record.returns}
+    if record.players:
+        fields["players"] = record.players
+    return {**fields, **record.extra}
 
 
 def read(path: str | Path) -> "tuple[Game[Any], list[Record]]":
@@ -138,7 +143,11 @@ def _read(path: str | Path, make: Callable[..., AnyGame]) -> tuple[AnyGame, list
                 continue
             if empty:
                 raise RecordError(f"{path}, line {empty}: empty line between games")
-            games.append(_record(path, game, number, line, deals))
+            value = _parse(path, number, line)
+            try:
+                games.append(from_json(game, value, deals))
+            except ValueError as error:
+                raise RecordError(f"{path}, line {number}: {error}") from None
     return game, games
 
 
@@ -306,9 +315,16 @@ def _parse(path: str | Path, number: int, line: str) -> dict[str, Any]:
     return value
 
 
-def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[str]) -> Record:
-    """Parse the record of a line. ``deals`` collects deals that are known to be valid, as JSON."""
-    value = _parse(path, number, line)
+def from_json(game: AnyGame, value: dict[str, Any], deals: set[str]) -> Record:
+    """Validate a record that ``to_json`` wrote.
+
+    Args:
+      game: the game that was played.
+      value: the JSON object.
+      deals: collects deals that are known to be valid, as JSON.
+
+    Raises ``ValueError`` for an invalid record.
+    """
     fields: list[Any] = [value.get(name) for name in ("actions", "scores", "returns")]
     is_finished = not ("scores" in value and "returns" in value and fields[1:] == [None, None])
     if not is_finished:
@@ -319,22 +335,19 @@ def _record(path: str | Path, game: AnyGame, number: int, line: str, deals: set[
         or not all(type(item) is int and abs(item) < 1 << 31 for field in fields[:2] for item in field)
         or not all(type(item) in (int, float) and abs(item) < 1 << 31 for item in fields[2])
     ):
-        raise RecordError(f"{path}, line {number}: a game must have a deal, and lists of actions, scores and returns")
+        raise ValueError("a game must have a deal, and lists of actions, scores and returns")
     actions, scores, returns = fields
     if is_finished and (len(scores) != game.num_players or len(returns) != game.num_players):
-        raise RecordError(f"{path}, line {number}: scores and returns of {game.id} must be {game.num_players} numbers")
+        raise ValueError(f"scores and returns of {game.id} must be {game.num_players} numbers")
     if len(actions) > game.max_steps or not all(0 <= action < game.num_actions for action in actions):
-        raise RecordError(f"{path}, line {number}: at most {game.max_steps} actions from 0 to {game.num_actions - 1} are valid")
+        raise ValueError(f"at most {game.max_steps} actions from 0 to {game.num_actions - 1} are valid")
     players = value.get("players", [])
     names = isinstance(players, list) and all(isinstance(name, str) for name in players)
     if not names or len(players) not in (0, game.num_players):
-        raise RecordError(f"{path}, line {number}: players must be {game.num_players} names")
+        raise ValueError(f"players must be {game.num_players} names")
     deal = json.dumps(value["deal"])
     if deal not in deals:
-        try:
-            game.init_from_deal(value["deal"])
-        except ValueError as error:
-            raise RecordError(f"{path}, line {number}: {error}") from None
+        game.init_from_deal(value["deal"])
         deals.add(deal)
     extra = {name: item for name, item in value.items() if name not in _FIELDS}
     return Record(value["deal"], tuple(actions), tuple(scores), tuple(map(float, returns)), tuple(players), extra)

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 from tilewe_jax import agents, arena, presets, settings
+from tilewe_jax.arena.shards import WHOLE, Shard
 from tilewe_jax.arguments import from_arguments
 from tilewe_jax.training import Program, Run, metrics
 from tilewe_jax.training.config import TrainConfig, changed
@@ -51,6 +52,9 @@ class Settings:
     """Number of random moves at the start of these games."""
     seed: int = 0
     """Seed of these games; the seed of the runs is among their settings."""
+    shard: str = ""
+    """Train only part I of N of the runs, given as I/N (for example 1/4), without the match. The same command without it then
+    plays the match."""
 
     def configs(self) -> dict[str, TrainConfig]:
         """Return the settings of each run by its name. Raises ``ValueError`` for a variant that changes nothing."""
@@ -100,10 +104,16 @@ def train(config: TrainConfig, folder: Path, cpu_seconds: float) -> dict[str, An
 
 
 def sweep(given: Settings) -> dict[str, Any]:
-    """Train the runs that are not finished, play the match, and write the result, which is returned as JSON."""
+    """Train the runs that are not finished, play the match, and write the result, which is returned as JSON.
+
+    With a shard, train only its runs, and return their figures.
+    """
     configs, runs, players = given.configs(), {}, []
     game = configs[BASE].game.make()
-    for name, config in configs.items():
+    part = Shard.parse(given.shard) if given.shard else WHOLE
+    for index, (name, config) in enumerate(configs.items()):
+        if index % part.count != part.number - 1:
+            continue
         folder = given.out / re.sub(r"[^\w.]+", "-", name)
         finished, text = folder / "finished.json", repr(config)
         if finished.exists():
@@ -119,6 +129,8 @@ def sweep(given: Settings) -> dict[str, Any]:
         print(f"{name}: {runs[name]['iterations']} iterations, {runs[name]['cpu_seconds']:.0f} CPU s", flush=True)
         separator = "," if ":" in given.agent else ":"
         players.append(agents.agent(f"{given.agent}{separator}network={folder}", game, name=name))
+    if given.shard:
+        return {"runs": runs}
     results = arena.play_match(game, players, given.games, given.batch, given.seed, opening=given.opening)
     rated = {row["agent"]: row for row in results.summary()["agents"]}
     rows = [{"variant": name, **run, **{key: rated[name][key] for key in ("elo", "elo_ci95")}} for name, run in runs.items()]

@@ -49,6 +49,11 @@ def test_runs_are_trained_once_and_their_networks_play(arguments: list[str], mon
         return {"iterations": 1, "games_learned": 1, "cpu_seconds": 0.0}
 
     monkeypatch.setattr(sweep, "train", train_base)
+    sweep.main([*arguments, "--vary", variant, "--shard", "1/2"])
+    assert [path.name for path in out.iterdir()] == ["base"]
+    sweep.main([*arguments, "--vary", variant, "--shard", "2/2"])
+    assert not (out / "sweep.json").exists()
+    monkeypatch.delattr(sweep, "train")
     sweep.main([*arguments, "--vary", variant])
     results = json.loads((out / "sweep.json").read_text())
     assert [row["variant"] for row in results["runs"]] == ["base", variant]

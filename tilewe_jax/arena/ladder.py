@@ -16,6 +16,7 @@ from tilewe_jax.agents import agent as make_agent
 from tilewe_jax.arena.match import Match, Opening, batch_of, play_match
 from tilewe_jax.arena.ratings import ELO
 from tilewe_jax.arena.results import Results, mean_and_ci95, mean_interval
+from tilewe_jax.arena.shards import WHOLE, Shard
 from tilewe_jax.game import Game
 
 _PENTOBI_20X20 = (1000, 1142, 1283, 1425, 1567, 1708, 1850, 1951, 2030)
@@ -46,6 +47,8 @@ class Settings:
     batch: int = 32
     seed: int = 0
     move_seconds: float = 600.0
+    shard: Shard = WHOLE
+    """Play only this part of the games of every match."""
 
 
 @dataclass
@@ -108,9 +111,14 @@ class Rung:
         return round(sum(known) / len(known), 6) if known else None
 
 
-def check_opponent(game: Game[Any], opponent: str, level: int | None) -> None:
-    """Raise ``ValueError`` if the opponent does not have this level or does not play the game."""
-    _close(_opponent(game, opponent, level))
+def checked_opponent(game: Game[Any], opponent: str, level: int | None) -> Agent:
+    """Return the opponent, with its processes ended.
+
+    Raises ``ValueError`` if the opponent does not have this level or does not play the game.
+    """
+    rival = _opponent(game, opponent, level)
+    _close(rival)
+    return rival
 
 
 def _opponent(game: Game[Any], opponent: str, level: int | None) -> Agent:
@@ -155,7 +163,8 @@ def climb(
         rung = Rung(agent, level, is_equal_time)
         # Complete openings, because an opening is one observation.
         games = -(-settings.games // seats) * seats
-        batch = batch_of(games, max(seats, settings.batch // seats * seats))
+        played = len(settings.shard.games(games, seats))
+        batch = batch_of(played, max(seats, settings.batch // seats * seats))
 
         def enough(results: Results) -> bool:
             _, low, high = mean_interval(results.by_start(results.shares()), bounds=(0.0, 1.0))
@@ -164,7 +173,7 @@ def climb(
         match = Match(game, players, batch, settings.seed, settings.move_seconds, opening=settings.opening)
         for repeat in range(settings.repeats):
             match.seed = settings.seed + repeat
-            results = match.play(games, progress, keep=True, enough=enough)
+            results = match.play(games, progress, keep=True, enough=enough, shard=settings.shard)
             if results.games:
                 rung.repeats.append(results)
             if results.interrupted:

@@ -18,6 +18,7 @@ from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
+from tilewe_jax.arena.shards import WHOLE, Shard
 from tilewe_jax.game import Game, SharingPolicy
 from tilewe_jax.lanes import chunk_size, expecting_lanes, some_set, where_needed
 from tilewe_jax.records import Record
@@ -47,6 +48,7 @@ def play_match(
     devices: int = 1,
     opening: Opening = None,
     enough: Callable[[Results], bool] = lambda results: False,
+    shard: Shard = WHOLE,
 ) -> Results:
     """Compile a ``Match`` and play ``games`` games, ``batch`` at a time; arguments as for ``Match`` and ``Match.play``.
 
@@ -55,9 +57,10 @@ def play_match(
     # Schedule and results of all games stay in memory.
     memory.check_fits("games (--games)", games, 200 + 48 * game.num_players, memory.host_memory())
     started = time.perf_counter()
-    match = Match(game, players, batch_of(games, batch, devices), seed, move_seconds, devices, opening)
+    together = batch_of(len(shard.games(games, game.num_players)), batch, devices)
+    match = Match(game, players, together, seed, move_seconds, devices, opening)
     seconds = time.perf_counter() - started
-    return replace(match.play(games, progress, keep, sprt, enough), compile_seconds=seconds)
+    return replace(match.play(games, progress, keep, sprt, enough, shard), compile_seconds=seconds)
 
 
 def batch_of(games: int, batch: int, devices: int = 1) -> int:
@@ -250,6 +253,7 @@ class Match:
         keep: bool = False,
         sprt: Sprt | None = None,
         enough: Callable[[Results], bool] = lambda results: False,
+        shard: Shard = WHOLE,
     ) -> Results:
         """Play games; Ctrl-C stops the match and returns the finished batches.
 
@@ -259,11 +263,13 @@ class Match:
             keep: whether to keep a record of every game.
             sprt: sequential test of the first player against the second; the match stops once it has decided.
             enough: called after each batch; the match stops if it returns true.
+            shard: play only this part of the games.
 
-        Raises ``ValueError`` for a sequential test with fewer than two players.
+        Raises ``ValueError`` for a sequential test with fewer than two players, and for more shards than starts of games.
         """
         if sprt and len(self.names) < 2:
             raise ValueError("a sequential test (--sprt) needs two agents")
+        numbers = shard.games(games, self.game.num_players)
         schedule = balanced_schedule(len(self._entries), self.game.num_players, games, random.Random(f"{self.seed}/schedule"))
         seating = self._entries[np.array(schedule)]
         results = Results(self.game, self.names)
@@ -275,8 +281,8 @@ class Match:
 
         follow(results)
         try:
-            for first in range(0, games, self.batch):
-                count = min(self.batch, games - first)
+            for first in numbers[:: self.batch]:
+                count = min(self.batch, numbers.stop - first)
                 results.batches.append(self._play(first, seating[first : first + count], keep, results, follow))
                 results.ply = 0
                 results.seconds, results.cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started

@@ -1,6 +1,6 @@
 """Results of matches: games, standings and statistics."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -9,7 +9,12 @@ import numpy as np
 
 from tilewe_jax.arena.ratings import Ratings, ahead_of, pairwise, plackett_luce
 from tilewe_jax.game import Game
-from tilewe_jax.records import Record
+from tilewe_jax.records import Record, from_json, to_json
+
+_ARRAYS = {"seating": np.int64, "scores": np.int32, "forfeits": np.bool_, "plies": np.int32, "legal": np.int32}
+"""Types of the arrays of a batch."""
+_SUMS = ("seconds", "cpu_seconds", "compile_seconds")
+_SUMS_BY_PLAYER = ("host_seconds", "player_cpu_seconds", "decisions")
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,46 @@ class Results:
     def records(self) -> list[Record]:
         """Records of all games."""
         return [record for batch in self.batches for record in batch.records]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the games and timings of a finished match as JSON; ``sprt`` is not stored."""
+        stored = {name: getattr(self, name) for name in ("names", *_SUMS, *_SUMS_BY_PLAYER, "faults")}
+        arrays = {name: self.all(name).tolist() for name in _ARRAYS}
+        return {**stored, **arrays, "records": [to_json(record) for record in self.records]}
+
+    @classmethod
+    def from_json(cls, game: Game[Any], value: dict[str, Any]) -> "Results":
+        """Restore the results of a match of a game. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for invalid JSON."""
+        arrays: dict[str, Any] = {name: np.array(value[name], kind) for name, kind in _ARRAYS.items()}
+        deals: set[str] = set()
+        records = [from_json(game, record, deals) for record in value["records"]]
+        if any(array.shape != (len(records), game.num_players) for array in arrays.values()):
+            raise ValueError(f"the arrays of {len(records)} games must have {game.num_players} columns")
+        names = [str(name) for name in value["names"]]
+        if not all(0 <= player < len(names) for player in arrays["seating"].ravel().tolist()):
+            raise ValueError(f"the players must be 0 to {len(names) - 1}")
+        result = cls(game, names, [Batch(**arrays, records=records)])
+        for name in _SUMS:
+            setattr(result, name, float(value[name]))
+        for name in _SUMS_BY_PLAYER:
+            setattr(result, name, {str(player): each + 0 for player, each in value[name].items()})
+        result.faults = {str(player): str(fault) for player, fault in value["faults"].items()}
+        return result
+
+    @classmethod
+    def joined(cls, parts: Sequence["Results"]) -> "Results":
+        """Join the consecutive parts of a match. Timings are sums."""
+        result = cls(parts[0].game, parts[0].names)
+        for part in parts:
+            result.batches += part.batches
+            result.faults |= part.faults
+            for name in _SUMS:
+                setattr(result, name, getattr(result, name) + getattr(part, name))
+            for name in _SUMS_BY_PLAYER:
+                total = getattr(result, name)
+                for player, each in getattr(part, name).items():
+                    total[player] = total.get(player, 0) + each
+        return result
 
     def all(self, name: str) -> np.ndarray:
         """Return an array of ``Batch`` for all games."""

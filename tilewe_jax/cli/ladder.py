@@ -1,6 +1,7 @@
 """Commands that measure strength against the levels of an opponent, and find balanced openings."""
 
 import contextlib
+import hashlib
 import json
 import re
 import shlex
@@ -13,7 +14,6 @@ from tilewe_jax.cli.common import (
     Agents,
     Folder,
     GameOptions,
-    Json,
     Trust,
     UsageError,
     check_positive,
@@ -26,6 +26,7 @@ from tilewe_jax.cli.common import (
     title,
     usage_errors,
 )
+from tilewe_jax.cli.shards import Sharded, describe, make_folder
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
 
@@ -33,7 +34,7 @@ MAX_LEVELS = 100
 
 
 @dataclass(frozen=True)
-class Ladder(GameOptions, Trust, Json):
+class Ladder(GameOptions, Trust, Sharded):
     """Measure agents against the levels of an opponent, with 95 % intervals and CPU times.
 
     Games start with balanced openings if the package has a list for the game, and each opening is played from every seat. An
@@ -74,7 +75,8 @@ class Ladder(GameOptions, Trust, Json):
     move_seconds: Annotated[float, Option(is_rare=True)] = 600.0
     """Limit of the seconds per move of a player on the host."""
     out: Folder = None
-    """Folder to create for ladder.json, ladder.svg (extra `plots`), and the games of every match."""
+    """Folder to create for ladder.json, ladder.svg (extra `plots`), and the games of every match, or with --shard for the
+    results of all shards."""
 
     def run(self) -> None:
         check_positive(
@@ -88,20 +90,15 @@ class Ladder(GameOptions, Trust, Json):
         )
         check_seed(self.seed)
         levels = self._levels()
-        games = self.games * len(levels) if len(self.games) == 1 else self.games
-        if len(games) != len(levels):
-            raise UsageError(
-                f"--games must be one number or one for each of {counted(len(levels), 'levels')}, not {len(self.games)}"
-            )
+        games = self._games(levels)
         if not self.agent or not self.opponent:
             raise UsageError("--agent and --opponent are needed")
         if self.openings and self.random_opening is not None:
             raise UsageError("--random-opening cannot be given with --openings")
-        if self.out:
-            if self.out.exists() and not self.out.is_dir():
-                raise UsageError(f"cannot write to {self.out}: not a folder")
-            self.out.mkdir(parents=True, exist_ok=True)
-            check_writable(self.out / "ladder.json")
+        self.check_shards("seconds_per_move", "equal_time", "precision")
+        if self.ray:
+            self.run_on_ray()
+            return
         from tilewe_jax.arena import ladder
 
         game = self.make()
@@ -109,22 +106,62 @@ class Ladder(GameOptions, Trust, Json):
             raise UsageError(f"--own-seats must be 1 to {game.num_players - 1} in {title(game)}, not {self.own_seats}")
         opening, source = self._opening(game)
         settings = ladder.Settings(
-            0, self.own_seats, opening, self.precision, self.repeats, self.batch, self.seed, self.move_seconds
+            0, self.own_seats, opening, self.precision, self.repeats, self.batch, self.seed, self.move_seconds, self.part
         )
-        report = _Report(self, game, source, self._ratings(game, levels))
+        with usage_errors():
+            for count in games:
+                settings.shard.games(count, game.num_players)  # raises errors before the first match
+            agents, about = self._agents(game, opening)
+        about |= {"openings": source, "hash of the openings": hashlib.sha256(repr(opening).encode()).hexdigest()[:16]}
+        report = None if self.shard else self._report(game, levels, about)
+        rungs = []
         try:
             with usage_errors():
-                for agent in self._agents(game, opening):
+                for agent in agents:
                     for level, count in zip(levels, games, strict=True):
                         own = replace(settings, games=count)
                         rung = self._climb(game, agent, level, own, report)
+                        rungs.append(rung)
                         theirs = rung.cpu_seconds_per_move(1)
                         if self.equal_time and theirs:
                             with progress(None, "", f"level {level}: finding the simulations of equal time", quiet=self.json):
                                 timed = ladder.at_seconds_per_move(game, agent, theirs, opening, self.batch, self.seed)
                             self._climb(game, timed, level, own, report, is_equal_time=True)
         finally:
-            report.end()
+            if report:
+                report.end()
+        if self.shard:
+            self.finish(game, [results for rung in rungs for results in rung.repeats], about)
+
+    @property
+    def num_matches(self) -> int:
+        return len(self.agent) * len(self._levels()) * self.repeats
+
+    def report_results(self, game: Any, matches: list[Any], about: dict[str, Any]) -> None:
+        """Report the matches of all agents and levels with all repeats, in the order of play."""
+        from tilewe_jax.arena.ladder import Rung
+
+        levels = self._levels()
+        report = self._report(game, levels, about)
+        rungs = [Rung(agent, level, False) for agent in self.agent for level in levels]
+        for index, rung in enumerate(rungs):
+            rung.repeats += matches[index * self.repeats : (index + 1) * self.repeats]
+            report.add(rung)
+        report.end()
+
+    def _report(self, game: Any, levels: list[int | None], about: dict[str, Any]) -> "_Report":
+        if self.out:
+            make_folder(self.out)
+        return _Report(self, game, about, self._ratings(game, levels))
+
+    def _games(self, levels: list[int | None]) -> tuple[int, ...]:
+        """Return the number of games at each level."""
+        games = self.games * len(levels) if len(self.games) == 1 else self.games
+        if len(games) != len(levels):
+            raise UsageError(
+                f"--games must be one number or one for each of {counted(len(levels), 'levels')}, not {len(self.games)}"
+            )
+        return games
 
     def _levels(self) -> list[int | None]:
         """Parse the levels: ``[None]`` for an opponent without levels."""
@@ -168,30 +205,34 @@ class Ladder(GameOptions, Trust, Json):
         known = PENTOBI_ELO.get(game.id, ()) if "pentobi" in self.opponent.lower() else ()
         return dict(enumerate(known, 1))
 
-    def _agents(self, game: Any, opening: Any) -> list[str]:
-        """Return the agents, with the number of simulations for --seconds-per-move. Raises ``ValueError``."""
+    def _agents(self, game: Any, opening: Any) -> tuple[list[str], dict[str, Any]]:
+        """Return the agents, with the number of simulations for --seconds-per-move, and ``describe(players)``.
+
+        Raises ``ValueError`` for invalid agents.
+        """
         from tilewe_jax.agents import agent as make_agent
         from tilewe_jax.arena import ladder
 
-        print_notes([make_agent(agent, game) for agent in self.agent])  # raises errors before the first match
-        for level in self._levels():
-            ladder.check_opponent(game, self.opponent, level)
+        players = [make_agent(agent, game) for agent in self.agent]  # raises errors before the first match
+        print_notes(players)
+        players += [ladder.checked_opponent(game, self.opponent, level) for level in self._levels()]
+        about = describe(players)
         if self.seconds_per_move is None:
-            return list(self.agent)
+            return list(self.agent), about
         with progress(None, "", "finding the simulations for --seconds-per-move", quiet=self.json):
             return [
                 ladder.at_seconds_per_move(game, agent, self.seconds_per_move, opening, self.batch, self.seed)
                 for agent in self.agent
-            ]
+            ], about
 
     def _climb(
-        self, game: Any, agent: str, level: int | None, settings: Any, report: "_Report", is_equal_time: bool = False
+        self, game: Any, agent: str, level: int | None, settings: Any, report: "_Report | None", is_equal_time: bool = False
     ) -> Any:
         """Play a match, and report it."""
         from tilewe_jax.arena import ladder
 
         name = "" if level is None else f"level {level}: "
-        with progress(settings.games * self.repeats, quiet=self.json) as shown:
+        with progress(len(settings.shard.games(settings.games, game.num_players)) * self.repeats, quiet=self.json) as shown:
             earlier: list[Any] = []
 
             def follow(results: Any) -> None:
@@ -201,7 +242,8 @@ class Ladder(GameOptions, Trust, Json):
                 shown.update(games, lambda: _so_far(results), f"{name}playing")
 
             rung = ladder.climb(game, agent, self.opponent, level, settings, follow, is_equal_time)
-        report.add(rung)
+        if report:
+            report.add(rung)
         if rung.is_interrupted:
             raise KeyboardInterrupt
         return rung
@@ -216,8 +258,8 @@ def _so_far(results: Any) -> str:
 class _Report:
     """The results of a ladder, printed at the end and stored after every match."""
 
-    def __init__(self, command: Ladder, game: Any, source: str, ratings: dict[int, float]) -> None:
-        self._command, self._game, self._source, self._ratings = command, game, source, ratings
+    def __init__(self, command: Ladder, game: Any, about: dict[str, Any], ratings: dict[int, float]) -> None:
+        self._command, self._game, self._about, self._ratings = command, game, about, ratings
         self._rungs: list[Any] = []
 
     def add(self, rung: Any) -> None:
@@ -234,8 +276,6 @@ class _Report:
 
     def summary(self) -> dict[str, Any]:
         """Return all results as JSON."""
-        import jax
-
         from tilewe_jax.arena.ladder import elo_on_scale
 
         by_agent: dict[str, list[Any]] = {}
@@ -250,12 +290,12 @@ class _Report:
             "game": self._game.id,
             "options": self._game.options,
             "opponent": self._command.opponent,
-            "openings": self._source,
+            "openings": self._about["openings"],
             **{name: getattr(self._command, name) for name in ("own_seats", "repeats", "batch", "seed")},
             "level_elo": self._ratings,
             "agents": agents,
-            "device": jax.devices()[0].device_kind,
-            "jax": jax.__version__,
+            "device": self._about["device"],
+            "jax": self._about["jax"],
         }
 
     def end(self) -> None:

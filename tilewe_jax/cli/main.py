@@ -22,6 +22,7 @@ COMMANDS = {
     "perft": "games:Perft",
     "match": "match:Match",
     "ladder": "ladder:Ladder",
+    "merge": "shards:Merge",
     "openings": "ladder:Openings",
     "book": "book:Book",
     "train": "train:Train",

@@ -1,10 +1,11 @@
 """The command in which agents play matches against each other or against themselves."""
 
+import builtins
 import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tilewe_jax.arguments import Option
 from tilewe_jax.cli import common
@@ -12,7 +13,6 @@ from tilewe_jax.cli.common import (
     Agents,
     Folder,
     GameOptions,
-    Json,
     Trust,
     UsageError,
     check_positive,
@@ -25,15 +25,19 @@ from tilewe_jax.cli.common import (
     title,
     usage_errors,
 )
+from tilewe_jax.cli.shards import Sharded, describe
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.words import counted
+
+if TYPE_CHECKING:
+    from tilewe_jax.arena.results import Results
 
 _LEADERS = 4
 """Number of agents whose win rates are shown during a match."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match(GameOptions, Trust, Json):
+class Match(GameOptions, Trust, Sharded):
     """Play matches between agents, and print win rates and Elo with 95 % intervals.
 
     An agent is the name of a built-in policy; a search such as puct:num_simulations=64,network=runs/duo; best, the strongest
@@ -65,7 +69,7 @@ class Match(GameOptions, Trust, Json):
     list: bool = False
     """List the built-in agents, the levels and the searches of the game, and play nothing."""
     out: Path | None = None
-    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line."""
+    """Write all games to this file, for `replay` and `show`: JSON lines, a game a line. With --shard, a folder."""
     plot: Path | None = None
     """Write a picture of the Elo ratings to this file, as SVG."""
 
@@ -73,15 +77,19 @@ class Match(GameOptions, Trust, Json):
         check_positive(games=self.games, batch=self.batch, move_seconds=self.move_seconds, num_simulations=self.num_simulations)
         check_seed(self.seed)
         if self.list:
-            check_unused(self, "with --list", "run_", "sprt", "out", "plot")
+            check_unused(self, "with --list", "run_", "sprt", "out", "plot", "shard", "ray")
         if self.run_:
             check_unused(self, "with --run, whose game is played", "game", "players", "set")
         else:
             check_unused(self, "without --run", "num_simulations")
-        check_writable(self.out)
-        check_writable(self.plot)
+        self.check_shards("sprt")
+        if not self.shard:
+            check_writable(self.out)
+            check_writable(self.plot)
+        if self.ray:
+            self.run_on_ray()
+            return
         common.ask_for_devices(self.devices)
-        from tilewe_jax import records
 
         game = _game_of_run(self.run_) if self.run_ else self.make()
         if self.list:
@@ -89,7 +97,19 @@ class Match(GameOptions, Trust, Json):
             return
         players = self._players(game)
         results = self._play(game, players)
-        summary = {**results.summary(), **_speed(game, players, results)}
+        simulations = {player.name: player.spec.num_simulations(game) if player.spec else 0 for player in players}
+        self.finish(game, [results], {**describe(players), "simulations": simulations})
+        if results.interrupted:
+            raise KeyboardInterrupt
+
+    num_matches = 1
+
+    def report_results(self, game: Any, matches: "builtins.list[Results]", about: dict[str, Any]) -> None:
+        """Print the standings, and write the games and the picture."""
+        from tilewe_jax import records
+
+        (results,) = matches
+        summary = {**results.summary(), **_speed(results, about["simulations"])}
         if self.out:
             records.write(self.out, game, results.records, self.seed)
         if self.plot:
@@ -100,8 +120,6 @@ class Match(GameOptions, Trust, Json):
             _print(game, summary)
             if self.out:
                 out.print(f"{counted(results.games, 'games')} written to {self.out}")
-        if results.interrupted:
-            raise KeyboardInterrupt
 
     def _list(self, game: Any) -> None:
         from tilewe_jax.agents.levels import level_names
@@ -135,16 +153,17 @@ class Match(GameOptions, Trust, Json):
         options: dict[str, Any] = {"devices": self.devices, "opening": self.opening, "move_seconds": self.move_seconds}
         with usage_errors():
             test = arena.Sprt(*self.sprt) if self.sprt else None
-            with progress(self.games, quiet=self.json) as shown:
+            part = self.part
+            with progress(len(part.games(self.games, game.num_players)), quiet=self.json) as shown:
 
                 def follow(results: Any) -> None:
                     shown.update(results.games, partial(_so_far, results), "playing")
 
                 keep = self.out is not None
                 results = arena.play_match(
-                    game, players, self.games, self.batch, self.seed, follow, keep=keep, sprt=test, **options
+                    game, players, self.games, self.batch, self.seed, follow, keep=keep, sprt=test, shard=part, **options
                 )
-        if results.interrupted and not results.games:
+        if results.interrupted and (self.shard or not results.games):
             raise KeyboardInterrupt
         return results
 
@@ -160,12 +179,11 @@ def _plot(path: Path, game: Any, games: int, rows: list[dict[str, Any]]) -> None
             file.write(intervals(f"{title(game)}: Elo after {counted(games, 'games')}, 95 % intervals", bars))
 
 
-def _speed(game: Any, players: list[Any], results: Any) -> dict[str, Any]:
-    """Return the speed of the games."""
+def _speed(results: "Results", simulations: dict[str, int]) -> dict[str, Any]:
+    """Return the speed of the games, from the number of simulations per move of each player."""
     if not results.games:
         return {"moves": 0}
     plies, seating = results.all("plies"), results.all("seating")
-    simulations = {player.name: player.spec.num_simulations(game) if player.spec else 0 for player in players}
     searched = sum(int(plies[seating == index].sum()) * simulations[name] for index, name in enumerate(results.names))
     seconds = max(results.seconds, 1e-9)
     return {

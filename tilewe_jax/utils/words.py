@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_SINGULAR = {"leaves": "leaf", "hashes": "hash", "studies": "study", "corners of the opponent": "corner of the opponent"}
+_SINGULAR = {
+    "leaves": "leaf",
+    "hashes": "hash",
+    "studies": "study",
+    "matches": "match",
+    "corners of the opponent": "corner of the opponent",
+}
 
 
 def counted(number: int, nouns: str) -> str:
