@@ -126,6 +126,12 @@ def newest(folder: Path) -> int | None:
     return max(_named(folder), default=None)
 
 
+def hash_of_sums(folder: Path, number: int) -> str:
+    """Return a hash of the checksums of a checkpoint; empty if this host does not see them."""
+    path = folder / f"{number:06d}" / CHECKSUMS
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.exists() else ""
+
+
 def newest_whole(folder: Path, before: int) -> int | None:
     """Return the number of the newest undamaged checkpoint before a number, or ``None``."""
     for number in reversed(numbers(folder)):

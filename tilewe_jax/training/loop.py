@@ -24,6 +24,7 @@ from tilewe_jax.training.evaluation import Evaluation, check_evaluation, last_we
 from tilewe_jax.training.loss import Losses
 from tilewe_jax.training.metrics import Log
 from tilewe_jax.training.program import Program, SlimState, TrainState, check_memory, slim
+from tilewe_jax.utils.agreement import hash_of
 from tilewe_jax.utils.files import replacing
 from tilewe_jax.utils.progress import Progress
 
@@ -76,6 +77,8 @@ class Run:
         """
         processes.led(self._check_free)
         initial = initial_weights(self.config, self.game)
+        if initial:
+            processes.check_equal({f"the hash of the weights {self.config.network.init}": hash_of(initial.model)})
         state = self.program.init(self.config.seed)
         if initial:
             start = jax.jit(partial(loss.start, self.config, self.game), out_shardings=self.program.shardings.learner)
@@ -123,6 +126,8 @@ class Run:
         chosen = processes.led(lambda: self._choose(number))
         if chosen is None:
             return self.start()
+        name = f"the hash of checkpoint {chosen}"
+        processes.check_equal({name: checkpoint.hash_of_sums(self._checkpoints, chosen)})
         like, made_for = self.program.like, (self.config, self.game.version)
         if checkpoint.is_slim(self._checkpoints, chosen):
             kept: SlimState = checkpoint.restore(self._checkpoints, chosen, slim(like), *made_for)

@@ -7,15 +7,16 @@ exchange texts through the key-value store of its coordinator.
 
 import contextlib
 import json
-import platform
 import socket
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import jax
+
+from tilewe_jax.utils.agreement import differences, numbered, versions
 
 TIMEOUT = 300
 """Default number of seconds to wait for the other processes."""
@@ -23,6 +24,8 @@ _HEARTBEAT = 30
 """Seconds without a heartbeat after which JAX treats a process as lost."""
 _LAST_WORDS = 5
 """Seconds that process 0 waits at its end for the other processes, which need its coordinator until they have ended."""
+_OTHER_FILES = 512
+"""Number of open files of a process besides its connections to other processes."""
 _LINE = 1 << 16
 """Maximum length of a message, in bytes."""
 _PREFIX = "tilewe_jax"
@@ -95,7 +98,11 @@ def join(
     if not 0 <= number < count <= 1 << 16:
         raise ValueError(f"--process-id must be at least 0 and less than --num-processes, {count}, got {number}")
     if count > 1:
-        waits = f"follows process 0 at {coordinator}" if number else f"waits at port {port} for {_processes(range(1, count))}"
+        waits = (
+            f"follows process 0 at {coordinator}"
+            if number
+            else f"waits at port {port} for {numbered(range(1, count), 'processes')}"
+        )
         say(f"process {number} of {count} on host {socket.gethostname()}, {waits}")
         if number == 0:
             gather(port, count, timeout, _about(count))
@@ -146,33 +153,7 @@ def _address(coordinator: str) -> tuple[str, int]:
 
 def _about(count: int) -> dict[str, Any]:
     """Return the values that must agree in all processes before JAX connects them."""
-    about: dict[str, Any] = {"num_processes": count, "python": ".".join(platform.python_version_tuple()[:2])}
-    for package in ("tilewe-jax", "jax", "jaxlib"):
-        try:
-            about[package] = version(package)
-        except PackageNotFoundError:
-            about[package] = "not installed"
-    return about
-
-
-def differences(values: dict[int, dict[str, Any]]) -> str:
-    """Describe how processes differ from process 0; empty if they are all equal."""
-    mine, parts = values[0], []
-    for name in dict.fromkeys(name for value in values.values() for name in value):
-        others: dict[str, list[int]] = {}
-        for number, value in values.items():
-            if value.get(name) != mine.get(name):
-                others.setdefault(_json(value.get(name)), []).append(number)
-        for text, numbers in others.items():
-            parts.append(f"{name} is {_json(mine.get(name))} in process 0 and {text} in {_processes(numbers)}")
-    return ", ".join(parts)
-
-
-def _processes(numbers: Iterable[int]) -> str:
-    """Name processes in a message, at most eight of them."""
-    numbers = sorted(numbers)
-    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
-    return f"process{'es' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:8]))}{more}"
+    return {"num_processes": count, **versions()}
 
 
 def _json(value: Any) -> str:
@@ -187,6 +168,7 @@ def gather(port: int, count: int, timeout: float, about: dict[str, Any]) -> None
 
     Raises ``RefusedError`` in all processes if they differ, and ``MissingProcessError`` if some are late.
     """
+    _allow_files(count + _OTHER_FILES)
     deadline = time.monotonic() + timeout
     try:
         listener = _listener(port)
@@ -199,13 +181,13 @@ def gather(port: int, count: int, timeout: float, about: dict[str, Any]) -> None
         while problem is None:
             present = {number: row for number, row in present.items() if _is_open(row[0])}
             missing = set(range(1, count)) - present.keys()
-            if wrong := differences({0: about} | {number: values for number, (_, values) in present.items()}):
+            if wrong := differences({0: about} | {number: values for number, (_, values) in present.items()}, "processes"):
                 problem = RefusedError(f"the processes differ: {wrong}")
             elif not missing:
                 break
             elif time.monotonic() > deadline:
                 problem = MissingProcessError(
-                    f"{_processes(missing)} of {count} did not connect within {timeout:g} s ({_OPTION})"
+                    f"{numbered(missing, 'processes')} of {count} did not connect within {timeout:g} s ({_OPTION})"
                 )
             else:
                 with contextlib.suppress(OSError):
@@ -217,6 +199,16 @@ def gather(port: int, count: int, timeout: float, about: dict[str, Any]) -> None
                 connection.recv(1)
     if problem:
         raise problem
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of open files, which many systems set to 1,024; process 0 has a connection to each other process."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if resource.RLIM_INFINITY != soft < count:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count if hard == resource.RLIM_INFINITY else min(count, hard), hard))
 
 
 _OPTION = "--join-timeout"
@@ -359,6 +351,9 @@ def reporting() -> Iterator[None]:
     """Report an exception of this process to the other processes, which then stop waiting for it."""
     try:
         yield
+    except MissingProcessError as error:
+        _report(1, str(error))
+        raise
     except (LostProcessError, EndedProcessError):
         raise
     except KeyboardInterrupt:
@@ -376,24 +371,34 @@ def _report(code: int, message: str) -> None:
             _store().key_value_set(f"{_PREFIX}/failed/{_joined.number}", f"{code} {message}")
 
 
-def exchange(value: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """Exchange JSON objects: return the object of each process. Raises ``MissingProcessError`` if a process is late."""
+def check_equal(value: dict[str, Any]) -> None:
+    """Raise ``RefusedError`` in all processes if a value of one differs from its value in process 0.
+
+    All processes call this together. Process 0 compares the values, so that each process makes few requests to the coordinator.
+    Raises ``MissingProcessError`` in process 0 and ``EndedProcessError`` in the others if a process is late.
+    """
+    if not are_several():
+        return
     me = _membership()
     me.steps += 1
     key = f"{_PREFIX}/{me.steps}"
     _store().key_value_set(f"{key}/{me.number}", _json(value))
-    return {number: json.loads(_wait(f"{key}/{number}", f"process {number}", me.timeout)) for number in range(me.count)}
 
+    def compare() -> str:
+        texts = (_wait(f"{key}/{number}", f"process {number}", me.timeout) for number in range(me.count))
+        return differences(dict(enumerate(map(json.loads, texts))), "processes")
 
-def check_equal(value: dict[str, Any]) -> None:
-    """Raise ``RefusedError`` in all processes if the value or the devices of one differ from those of process 0."""
-    if wrong := differences(exchange(value)):
+    if wrong := led(compare):
         raise RefusedError(f"the processes differ: {wrong}")
+
+
+def check_devices() -> None:
+    """Raise ``RefusedError`` if the processes have different devices."""
     devices: dict[int, dict[str, Any]] = {}
     for device in jax.devices():
         row = devices.setdefault(device.process_index, {"devices": 0, "device kind": device.device_kind})
         row["devices"] += 1
-    if wrong := differences(devices):
+    if wrong := differences(devices, "processes"):
         raise RefusedError(f"the processes differ: {wrong}")
 
 
@@ -417,8 +422,7 @@ def led(function: Callable[[], Result]) -> Result | None:
 
 def wait_for_all() -> None:
     """Wait until all processes call this. Collectives on CPUs must connect within 30 seconds of each other."""
-    if are_several():
-        exchange({})
+    check_equal({})
 
 
 @contextlib.contextmanager

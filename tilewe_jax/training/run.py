@@ -68,6 +68,7 @@ def train(
     with trusting(trust), processes.reporting(), processes.naming_lost_processes():
         if processes.are_several():
             processes.check_equal(_compared(config, folder, resume, devices, from_checkpoint))
+            processes.check_devices()
         run = Run(config, folder, Program(config, devices))
         total = None if config.iterations == settings.UNLIMITED else config.iterations
         with (

@@ -15,10 +15,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
+import tilewe_jax
 from tests.support import TINY_TRAINING, heeding_hangups
+from tilewe_jax.networks import registry, weights
 from tilewe_jax.training import checkpoint, metrics, processes
+from tilewe_jax.utils.agreement import differences
 
 SETTINGS = [
     *TINY_TRAINING,
@@ -272,6 +276,24 @@ def test_different_processes_are_rejected(
 
 
 @pytest.mark.slow
+def test_different_weights_are_rejected(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
+    """The same name means another file on each host."""
+    folder, port, game = tmp_path / "run", free_port(), tilewe_jax.make("santorini", size=3)
+    description = weights.Description("santorini", game.options, registry.resolve(game, "default"), "tiny", 0.0)
+    for number in range(2):
+        model = registry.make(game, "default", "tiny", jax.random.key(number))
+        (tmp_path / str(number)).mkdir()
+        weights.save(tmp_path / str(number) / "w.npz", model, description, game.version, {})
+        options = [*one_of_two(number, port), "--out", str(folder), "--set", *SETTINGS, "network.init=w.npz"]
+        started.append(Training(environment, *options, within=("env", "-C", str(tmp_path / str(number)))))
+    outcomes = [training.end() for training in started]
+    assert [code for code, _ in outcomes] == [2, 2]
+    for _, err in outcomes:
+        assert re.search(r"the hash of the weights w.npz is .* in process 0 and .* in process 1", *said(err))
+    assert not folder.exists()
+
+
+@pytest.mark.slow
 def test_late_process(environment: dict[str, str], tmp_path: Path, started: list[Training]) -> None:
     """The delay exceeds the timeout of collectives on CPUs, 30 seconds."""
     folder, port = tmp_path / "run", free_port()
@@ -282,7 +304,9 @@ def test_late_process(environment: dict[str, str], tmp_path: Path, started: list
     outcomes = [training.end() for training in started]
     assert [code for code, _ in outcomes] == [0, 0]
     assert f"process 1 of 2 on host {socket.gethostname()}, follows process 0 at localhost:{port}\n" in outcomes[0][1]
-    assert f"process 0 of 2 on host {socket.gethostname()}, waits at port {port} for process 1\n" in outcomes[1][1]
+    assert (
+        f"process 0 of 2 on host {socket.gethostname()}, waits at port {port} for process 1, at most 300 s\n" in outcomes[1][1]
+    )
 
 
 @pytest.mark.slow
@@ -425,8 +449,72 @@ def test_port_in_use_is_named() -> None:
     assert f"localhost:{meeting.port} is not process 0" in outcomes["1"]
 
 
+class Store:
+    """The key-value store of a coordinator."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def key_value_set(self, key: str, text: str) -> None:
+        self.texts[key] = text
+
+    def blocking_key_value_get(self, key: str, milliseconds: int) -> str:
+        if key not in self.texts:
+            raise jax.errors.JaxRuntimeError("DEADLINE_EXCEEDED: waited")
+        return self.texts[key]
+
+    def key_value_dir_get(self, prefix: str) -> list[tuple[str, str]]:
+        return [(key, text) for key, text in self.texts.items() if key.startswith(prefix)]
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    store = Store()
+    monkeypatch.setattr(processes, "_store", lambda: store)
+    return store
+
+
+def be(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this process one of two."""
+    monkeypatch.setattr(processes, "_joined", processes._Joined(number, 2, 0.1))
+
+
+def test_values_are_compared_before_the_first_collective(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.key_value_set("tilewe_jax/1/1", '{"seed": 1}')
+    message = "the processes differ: seed is 0 in process 0 and 1 in process 1"
+    for number in (0, 1):
+        be(number, monkeypatch)
+        with pytest.raises(processes.RefusedError, match=message):
+            processes.check_equal({"seed": number})
+
+
+def test_process_that_is_late_for_a_comparison_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    be(0, monkeypatch)
+    message = "process 1 did not answer within 0.1 s (--join-timeout)"
+    with pytest.raises(processes.MissingProcessError, match=re.escape(message)):
+        processes.wait_for_all()
+    be(1, monkeypatch)
+    with pytest.raises(processes.EndedProcessError, match=re.escape(f"process 0: {message}")):
+        processes.wait_for_all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_process_0_may_have_more_connections_than_the_usual_limit_of_files() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(400, before[0]), before[1]))
+    try:
+        processes._allow_files(450)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (450, before[1])
+        processes._allow_files(10)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (450, before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
 def test_differences_name_the_processes() -> None:
     rows = {number: {"seed": number // 4, "jax": "1"} for number in range(6)}
-    assert processes.differences(rows) == "seed is 0 in process 0 and 1 in processes 4, 5"
-    assert processes.differences({0: {"a": 1}, 1: {}}) == "a is 1 in process 0 and null in process 1"
-    assert not processes.differences({0: {"a": [1]}, 1: {"a": [1]}})
+    assert differences(rows, "processes") == "seed is 0 in process 0 and 1 in processes 4, 5"
+    assert differences({0: {"a": 1}, 1: {}}, "processes") == "a is 1 in process 0 and null in process 1"
+    assert not differences({0: {"a": [1]}, 1: {"a": [1]}}, "processes")
