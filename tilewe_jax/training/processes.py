@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from tilewe_jax.utils.agreement import differences, numbered, versions
+from tilewe_jax.utils.agreement import differences, hash_of, numbered, versions
 
 TIMEOUT = 300
 """Default number of seconds to wait for the other processes."""
@@ -390,6 +390,16 @@ def check_equal(value: dict[str, Any]) -> None:
 
     if wrong := led(compare):
         raise RefusedError(f"the processes differ: {wrong}")
+
+
+def check_arrays(read: dict[str, Any]) -> None:
+    """Raise ``RefusedError`` in all processes if the arrays that they have read differ.
+
+    Args:
+        read: pytrees of arrays by the name of their file; ``None`` for no file.
+    """
+    if are_several():
+        check_equal({f"the hash of {name}": hash_of(arrays) for name, arrays in read.items() if arrays is not None})
 
 
 def check_devices() -> None:
