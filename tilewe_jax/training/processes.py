@@ -98,11 +98,9 @@ def join(
     if not 0 <= number < count <= 1 << 16:
         raise ValueError(f"--process-id must be at least 0 and less than --num-processes, {count}, got {number}")
     if count > 1:
-        waits = (
-            f"follows process 0 at {coordinator}"
-            if number
-            else f"waits at port {port} for {numbered(range(1, count), 'processes')}"
-        )
+        others = numbered(range(1, count), "processes")
+        leads = f"waits at port {port} for {others}, at most {timeout:g} s"
+        waits = f"follows process 0 at {coordinator}" if number else leads
         say(f"process {number} of {count} on host {socket.gethostname()}, {waits}")
         if number == 0:
             gather(port, count, timeout, _about(count))
