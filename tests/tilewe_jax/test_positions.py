@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import make
 from tilewe_jax.games.santorini.setup import notation
@@ -360,3 +361,17 @@ def test_malformed_positions_are_refused_or_playable(name, options):
             position.after(action)
     assert len(refusals) > 100
     assert all(0 < len(message) < 1000 for message in refusals)
+
+
+@pytest.mark.parametrize(("name", "options"), [GAMES[1], GAMES[8]], ids=str)
+def test_agents_play_on_from_positions(name, options):
+    game, host = make(name, **options), make_host_game(name, **options)
+    start = list(played(host, 8))[4]
+    player = tilewe_jax.agent("random", game).host()
+    position, actions = start, []
+    player.new_game({"position": host.positions.write(start)})
+    while not position.is_terminal:
+        actions.append(player.choose(actions))
+        position = position.after(actions[-1])
+    player.new_game()
+    assert host.init_from_deal(host.new_deal(Random(0))).explain(player.choose(())) is None
