@@ -65,6 +65,7 @@ def solve(
     margin: bool = True,
     max_moves: int = DEFAULT_MAX_MOVES,
     where: Bool[Array, ""] | bool = True,
+    without: Int32[Array, ""] | int = -1,
 ) -> Solution:
     """Solve a position of a two-player game without hidden information.
 
@@ -83,6 +84,8 @@ def solve(
         max_moves: in the polyomino games, maximum number of placements of both players that can still be reached; positions
             with more are not searched. Fewer make each node cheaper.
         where: whether to search the position, for batches of which only some positions are to be solved.
+        without: an action that the player to move must not play, for example to prove that no other action wins; -1 for none.
+            A player without another action loses by ``MAX_MARGIN``.
 
     Raises ``ValueError`` for another number of players, hidden information or numbers out of range. Raises like ``Game.step``
     for a state of another game.
@@ -93,7 +96,8 @@ def solve(
     require_backend()
     check_own_game(game)
     check_state(game, state)
-    return _Solver(game.endings(max_moves), state, max_nodes, margin, jnp.asarray(where)).run()
+    without = jnp.asarray(without, jnp.int32)
+    return _Solver(game.endings(max_moves), state, max_nodes, margin, jnp.asarray(where), without).run()
 
 
 def check_solvable(game: Game[Any]) -> None:
@@ -177,14 +181,16 @@ class _Found(NamedTuple):
 class _Solver:
     """The search of one position, traced once."""
 
-    def __init__(self, endings: Endings[Any, Any], state: Any, max_nodes: int, margin: bool, where: Array) -> None:
-        self.endings, self.max_nodes, self.margin = endings, max_nodes, margin
+    def __init__(
+        self, endings: Endings[Any, Any], state: Any, max_nodes: int, margin: bool, where: Array, without: Array
+    ) -> None:
+        self.endings, self.max_nodes, self.margin, self.without = endings, max_nodes, margin, without
         self.tables, self.root, is_supported = endings.start(state)
         self.is_supported = is_supported & where
         self.like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), self.root)
         self.table_bits = min(max(max_nodes.bit_length(), _TABLE_BITS[0]), _TABLE_BITS[1])
         self.root_player = endings.player(self.tables, self.root)
-        self.root_moves = endings.moves(self.tables, self.root)
+        self.root_moves = endings.moves_without(self.tables, self.root, without)
         self.root_order = self.order(self.root)
         self.root_key, self.root_offset = endings.key(self.tables, self.root)
         sizes = as_words(self.root).size, endings.num_words, self.root_order.size, len(_Node._fields), 3
@@ -195,6 +201,8 @@ class _Solver:
         """Search, and return the result."""
         endings = self.endings
         low, high = endings.bounds(self.tables, self.root)
+        is_restricted = self.without >= 0  # the bounds of the game assume that all actions are allowed
+        low, high = jnp.where(is_restricted, -MAX_MARGIN, low), jnp.where(is_restricted, MAX_MARGIN, high)
         goal, is_answered = self.next_goal(low, high, jnp.asarray(False))
         depth = jnp.int32(min(_FIRST_DEPTH, endings.max_plies) if endings.deepens else endings.max_plies)
         row = self.root_row(low, high, jnp.int32(-1), depth)

@@ -597,11 +597,12 @@ class Inputs:
             "analyze": "agent batch score-playouts seed players set game",
             "rate": "agent number mistakes batch score-playouts seed out brief json",
             "solve": "number move nodes json",
+            "explore": "after positions json",
             "nosuch": "json",
         }
         texts = ["f", "/", "/dev/null/x", "run", "random", "puct", "size=6", "size", "=", "duo", "santorini", "-", "--", ":"]
         command = rng.choice(list(flags))
-        reads = command in ("replay", "show", "render", "report", "convert", "rate", "solve")
+        reads = command in ("replay", "show", "render", "report", "convert", "rate", "solve", "explore")
         given = [rng.choice(("f", "/dev/zero", "run", "."))] if reads else []
         given += [rng.choice(("g.blksgf", "f", "/dev/zero"))] if command == "convert" else []
         for flag in rng.choices(flags[command].split(), k=rng.choice((0, 1, 2, 4))):

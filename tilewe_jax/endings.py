@@ -68,6 +68,11 @@ class Endings(ABC, Generic[Tables, Position]):
     def moves(self, tables: Tables, position: Position) -> UInt32[Array, "words"]:
         """The moves to search in a position that is not decided by its bounds, as a packed set."""
 
+    def moves_without(self, tables: Tables, position: Position, action: Int32[Array, ""]) -> UInt32[Array, "words"]:
+        """The result of ``moves`` if ``action`` were illegal; the action -1 changes nothing."""
+        actions = jax.vmap(lambda move: self.action(tables, move))(jnp.arange(self.num_moves, dtype=jnp.int32))
+        return self.moves(tables, position) & ~pack_words(actions == action)
+
     def priorities(self, tables: Tables, position: Position) -> Int32[Array, "moves"]:
         """The order in which moves are tried, largest first: 0 to ``MAX_PRIORITY``. By default all are equal."""
         del tables, position
@@ -125,7 +130,11 @@ class GameEndings(Endings[None, Any]):
 
     def moves(self, tables: None, position: Any) -> UInt32[Array, "words"]:
         """The legal actions; in games with a lookahead without actions that are proven to be worse than others."""
-        legal = self.game.legal_action_mask(position)
+        return self.moves_without(tables, position, jnp.int32(-1))
+
+    def moves_without(self, tables: None, position: Any, action: Int32[Array, ""]) -> UInt32[Array, "words"]:
+        """The moves that are best by the lookahead when ``action`` is illegal, which may be other moves than in ``moves``."""
+        legal = self.game.legal_action_mask(position) & (jnp.arange(self.num_moves, dtype=jnp.int32) != action)
         if self.game.has_lookahead:
             outcomes = self._outcomes(position, legal)
             legal = legal & (outcomes == jnp.max(outcomes))

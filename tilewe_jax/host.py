@@ -1,6 +1,6 @@
 """Games and positions on the host: the interface of the plain-Python forms of games. Imports no JAX."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import exp
@@ -207,6 +207,17 @@ class Coach:
 
 
 @dataclass(frozen=True)
+class Symmetries:
+    """The symmetries of a game, S in number: transformations of positions and moves that preserve the rules."""
+
+    positions: Callable[[Any], list[Hashable]]
+    """``positions(position)``: a value for the image of a position under each symmetry, ``[S]``; equal values mean the same
+    position."""
+    moves: Callable[[Any, int], list[Hashable]]
+    """``moves(position, action)``: a value for the image of a legal action under each symmetry, ``[S]``."""
+
+
+@dataclass(frozen=True)
 class HostGame:
     """The host form of a game: everything needed to read, replay and serve games without a device."""
 
@@ -235,6 +246,8 @@ class HostGame:
     """The score table; ``None`` for a game of one round."""
     positions: PositionFormat | None = field(default=None, compare=False)
     """Reads and writes positions from which games start; ``None`` for a game that starts from deals only."""
+    symmetries: Symmetries | None = field(default=None, compare=False)
+    """The symmetries; ``None`` for a game whose positions are not compared."""
     shapes: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
     """Objects to which actions refer by index, such as orientations of pieces, as JSON values. If there are any, clients
     build actions from them and receive the ids of the legal actions."""

@@ -77,6 +77,29 @@ def test_solutions_agree_with_exhaustive_search(case: str) -> None:
     assert len(outcomes) > 1
 
 
+@pytest.mark.parametrize("case", ["duo_official", "santorini", *map(slow, ("classic_2", "bonuses"))])
+def test_solutions_without_an_action(case: str) -> None:
+    """``without`` gives the best result of the other actions, also if the bounds or the lookahead decide the position."""
+    compiled = Compiled(*GAMES[case])
+    solve_without = jax.jit(
+        lambda state, action: solve(compiled.game, state, max_nodes=5_000, max_moves=512, margin=False, without=action)
+    )
+    compared, changed = 0, 0
+    for state, position, margins in compiled.endings(40):
+        if len(margins) < 2:
+            continue
+        best = best_of(list(margins.values()), position)
+        action = next(action for action, margin in margins.items() if margin == best)
+        others = best_of([margin for other, margin in margins.items() if other != action], position)
+        solution = jax.device_get(solve_without(state, np.int32(action)))
+        assert solution.has_outcome
+        assert solution.returns.tolist() == [(1 + np.sign(others)) / 2, (1 - np.sign(others)) / 2]
+        assert int(solution.action) != action
+        compared, changed = compared + 1, changed + (np.sign(others) != np.sign(best))
+    assert compared >= 10
+    assert changed >= 1
+
+
 @pytest.mark.parametrize("max_nodes", [1, 12])
 def test_interrupted_searches_keep_to_the_limit_and_say_so(max_nodes: int) -> None:
     compiled = Compiled(*GAMES["bonuses"], max_nodes=max_nodes, max_moves=128)

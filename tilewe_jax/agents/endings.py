@@ -53,11 +53,14 @@ class EndingSolver:
         """Return the state after a legal action."""
         return self._apply(state, np.int32(action))
 
-    def solve(self, state: Any) -> Solution:
-        """Return the solution of a position, as NumPy values. Raises like ``Game.step`` for a state of another game."""
+    def solve(self, state: Any, without: int = -1) -> Solution:
+        """Return the solution of a position, as NumPy values; see ``tilewe_jax.search.solve`` for ``without``.
+
+        Raises like ``Game.step`` for a state of another game.
+        """
         check_state(self.game, state)
         for size in SIZES:
-            solution: Solution = jax.device_get(self._program(size, state)(state))
+            solution: Solution = jax.device_get(self._program(size, state)(state, np.int32(without)))
             if solution.is_supported:
                 break
         return solution
@@ -91,7 +94,8 @@ class EndingSolver:
         if size not in self._programs:
             with self._compiling():
                 function = partial(solve, self.game, max_nodes=self.max_nodes, margin=self.margin, max_moves=size)
-                self._programs[size] = jax.jit(function).lower(state).compile()
+                program = jax.jit(lambda state, without: function(state, without=without))
+                self._programs[size] = program.lower(state, np.int32(-1)).compile()
         return self._programs[size]
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "analyze": "analyze:Analyze",
     "rate": "analyze:Rate",
     "solve": "solve:Solve",
+    "explore": "explore:Explore",
     "puzzles": "puzzles:Puzzles",
     "value-test": "values:ValueTest",
     "play": "play:Play",

@@ -22,18 +22,18 @@ from tilewe_jax.utils.words import counted
 class Puzzles(GamesFile, Json):
     """Make puzzles from recorded games for two players: positions in which one move alone wins.
 
-    The endings of the games are solved exactly, and so is the answer to each legal move of a puzzle. A puzzle is left out as
-    obvious if the heuristics of the game prefer its winning move. The file of puzzles has records of unfinished games, with the
-    winning move and best play after it in the field "puzzle"; the page opens them like other records. For example:
+    One search proves that a move wins, and a second search that the player does not win without this move. A puzzle is left
+    out as obvious if the heuristics of the game prefer its winning move. The file of puzzles has records of unfinished games,
+    with the winning move and best play after it in the field "puzzle"; the page opens them like other records. For example:
 
-        tilewe-jax match best:num_simulations=16 --game duo_official --games 500 --opening 4 --out games.jsonl
+        tilewe-jax match a=level:3 b=level:3 --game duo_official --games 10000 --opening 2 --out games.jsonl
         tilewe-jax puzzles games.jsonl --out puzzles.jsonl
     """
 
     out: Annotated[Path | None, Option("FILE")] = None
     """File of the puzzles (required)."""
-    nodes: int = 20_000
-    """Maximum number of positions visited to solve the answer to one move."""
+    nodes: int = 2_000
+    """Maximum number of positions visited in one search; more are slower and find hardly more puzzles."""
     min_legal: int = 8
     """Smallest number of legal moves of a puzzle."""
     obvious: bool = False
@@ -53,8 +53,8 @@ class Puzzles(GamesFile, Json):
         with usage_errors(), progress(len(games), "games", quiet=self.json) as shown:
             finder = PuzzleFinder(make(host.id, **host.options), host, self.nodes, self.min_legal)
             for number, game in enumerate(games, 1):
-                puzzle = finder.find(game.deal, game.actions)
-                if puzzle and (self.obvious or not puzzle.is_obvious):
+                puzzle = finder.find(game.deal, game.actions, self.obvious)
+                if puzzle:
                     found.append(puzzle)
                 shown.update(number, lambda: counted(len(found), "puzzles"), "solving")
         records.write(path, host, (puzzle.record for puzzle in found))

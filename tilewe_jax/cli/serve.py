@@ -61,6 +61,8 @@ class Serve(Trust):
     engines: int = 2
     """Number of engine processes, each with a core and about a gigabyte. With more than one, one process is for analyses, so
     that games do not wait for them. 0 starts none, for people and bots."""
+    games: Annotated[tuple[Path, ...], Option("FILE ...")] = ()
+    """Files of games, records or .blksgf, whose moves the explorer of a study counts."""
     metrics: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
     """Addresses or networks like 10.0.0.0/8 that may read the measurements at /metrics, besides this machine."""
 
@@ -102,6 +104,9 @@ class Serve(Trust):
             raise UsageError(f"--live must be one of {', '.join(choices)}, not {self.live!r}{hint}")
         if self.runs is not None and not self.runs.is_dir():
             raise UsageError(f"--runs: {self.runs} is not a folder")
+        for path in self.games:
+            if not path.is_file():
+                raise UsageError(f"--games: {path} is not a file")
 
     def _limits(self) -> "Limits":
         """The limits. Raises ``UsageError``."""
@@ -169,6 +174,7 @@ class Serve(Trust):
             monitor=monitor,
             metrics_clients=(*LOOPBACK, *metrics_clients),
             base_path=self.base_path,
+            games=self.games,
         )
         config = server_config(app, limits, monitor, proxies)
         host, port = listener.getsockname()[:2]

@@ -19,8 +19,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tilewe_jax.utils.files import parse_json
+from tilewe_jax.web import puzzles
 from tilewe_jax.web.catalog import Agent, catalog, games_script, languages_script
 from tilewe_jax.web.engines import EnginePool
+from tilewe_jax.web.explore import Explorers
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.guard import FORWARDING_HEADERS, LOOPBACK, Guard, Network, includes
 from tilewe_jax.web.limits import Buckets, Limits
@@ -48,6 +50,8 @@ MAX_ANIMATIONS = 8
 _NO_CACHE = {"cache-control": "no-cache"}
 """Browsers ask whether a file has changed, so that no old script runs with a new server."""
 
+PAGES = ("/", "/game/{id}", "/editor", "/study", "/study/{id}", "/puzzle", "/puzzle/{game}/{number}", "/dashboard")
+"""Addresses of the page, whose script shows the view of each."""
 HEALTH_SECONDS = 5.0
 """Time within which the database of a healthy server answers."""
 
@@ -74,6 +78,7 @@ class Server:
         live: Live | None,
         monitor: Monitor,
         metrics_clients: Sequence[Network],
+        games: Sequence[Path],
     ) -> None:
         self.limits, self.engines, self.store, self.monitor = limits, engines, store, monitor
         self.rooms = Rooms(store, engines, agents, analysis_agents, limits, monitor)
@@ -81,6 +86,7 @@ class Server:
         self.analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
         self.reviews = Reviews(self.rooms, self.analyses)
         self.studies = Studies(self.rooms, self.reviews)
+        self.explorers = Explorers(store, self.studies, games)
         self.runs = Runs(runs)
         self.live = live
         self.games = catalog(agents)
@@ -274,6 +280,10 @@ class Server:
         """A position after other moves than those of a game of a study."""
         return JSONResponse(await self.studies.line(request.path_params["id"], await self._body(request)))
 
+    async def explore(self, request: Request) -> Response:
+        """The moves that were played from a position of a study."""
+        return JSONResponse(await self.explorers.moves(request.path_params["id"], await self._body(request)))
+
     async def study_branches(self, request: Request) -> Response:
         """Comments and variations of a game of a study."""
         return JSONResponse(await self.studies.branches(request.path_params["id"], await self._body(request)))
@@ -283,6 +293,15 @@ class Server:
         form = choice_of(request.query_params, "format", FORMATS)
         text = await self.studies.record(request.path_params["id"], await self._body(request), form)
         return Response(text, media_type="application/octet-stream")
+
+    async def list_puzzles(self, request: Request) -> Response:
+        """The numbers of puzzles by game."""
+        return JSONResponse({"puzzles": await asyncio.to_thread(puzzles.counts)})
+
+    async def puzzle(self, request: Request) -> Response:
+        """A puzzle, or with ``explain`` the rule that an action breaks."""
+        path = request.path_params
+        return JSONResponse(await asyncio.to_thread(puzzles.answer, path["game"], path["number"], request.query_params))
 
     async def list_runs(self, request: Request) -> Response:
         """The training runs."""
@@ -445,6 +464,7 @@ def create_app(
     monitor: Monitor | None = None,
     metrics_clients: Sequence[Network] = LOOPBACK,
     base_path: str = "",
+    games: Sequence[Path] = (),
 ) -> Starlette:
     """Return the application of a server.
 
@@ -460,9 +480,10 @@ def create_app(
       monitor: receives measurements and refusals.
       metrics_clients: addresses that may read the measurements.
       base_path: prefix of all paths, like ``/games``; empty for none.
+      games: files of games for the explorer.
     """
     limits, monitor = limits or Limits(), monitor or Monitor()
-    server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live, monitor, metrics_clients)
+    server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live, monitor, metrics_clients, games)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -487,7 +508,7 @@ def create_app(
         return Route(path, server.api(endpoint), methods=[method])
 
     routes: list[BaseRoute] = [
-        *(Route(path, _page) for path in ("/", "/game/{id}", "/editor", "/study", "/study/{id}", "/dashboard")),
+        *(Route(path, _page) for path in PAGES),
         api("/healthz", "GET", server.health),
         api("/metrics", "GET", server.metrics),
         api("/api/catalog", "GET", server.catalog),
@@ -506,9 +527,12 @@ def create_app(
         api("/api/studies/{id}", "GET", server.long(server.study)),
         api("/api/studies/{id}/review", "GET", server.long(server.study_review)),
         api("/api/studies/{id}/line", "POST", server.long(server.study_line)),
+        api("/api/studies/{id}/explore", "POST", server.long(server.explore)),
         api("/api/studies/{id}/variations", "POST", server.long(server.study_branches)),
         api("/api/studies/{id}/record", "POST", server.long(server.study_record)),
         api("/api/studies/{id}/analysis", "POST", server.study_analysis),
+        api("/api/puzzles", "GET", server.list_puzzles),
+        api("/api/puzzles/{game}/{number:int}", "GET", server.long(server.puzzle)),
         api("/api/runs", "GET", server.list_runs),
         api("/api/runs/{name}/metrics", "GET", server.long(server.run_metrics)),
         api("/api/runs/{name}/games", "GET", server.long(server.run_games)),

@@ -24,7 +24,7 @@ from tilewe_jax.web.forms import fits
 from tilewe_jax.web.reviews import Reviews
 from tilewe_jax.web.room import encoded
 from tilewe_jax.web.rooms import Rooms
-from tilewe_jax.web.session import RefusedError, Session, Setup, started
+from tilewe_jax.web.session import RefusedError, Session, Setup, legal_of, started
 from tilewe_jax.web.stored import DamagedError, StoreError
 
 log = logging.getLogger("tilewe_jax.web")
@@ -175,7 +175,7 @@ class Studies:
             raise RefusedError(f"move must be an integer from 0 to {len(actions)}", "move")
 
         def build() -> Session:
-            session = _session(make_game(values["game"], values["options"]), values)
+            session = study_session(make_game(values["game"], values["options"]), values)
             for action in actions[:move]:
                 session = session.played(session.mover, action)
             return session
@@ -215,17 +215,16 @@ class Studies:
             host = make_game(values["game"], values["options"])
             if len(actions) > host.max_steps:
                 raise RefusedError(f"a game has at most {host.max_steps} moves", "actions")
-            start = _session(host, values).setup.start
+            start = study_session(host, values).setup.start
             steps = list(followed(start, actions))
             position = steps[-1][0] if steps else start
             if explain is not None:
                 return {"rule": position.explain(explain)}
-            legal = position.legal_actions()
             result = {"scores": list(position.scores()), "returns": list(host.returns(position))}
             return {
                 "moves": [move for _, move in steps[known:]],
                 "frames": [after.view(open=True) for after, _ in steps[known:]],
-                "legal": legal if host.shapes else [position.action_view(action) for action in legal],
+                "legal": legal_of(host, position),
                 "orientations": list(host.shapes) or None,
                 "over": result if position.is_terminal else None,
                 "position": host.positions.write(position) if host.positions else None,
@@ -265,7 +264,7 @@ class Studies:
         async with self._reading:
             try:
                 host = await asyncio.to_thread(make_game, values["game"], values["options"])
-                deal = _session(host, values).setup.deal
+                deal = study_session(host, values).setup.deal
                 tree = await asyncio.to_thread(variations.checked, host, deal, values["actions"], request)
             except (TypeError, ValueError) as error:
                 raise RefusedError(str(error), "variations") from None
@@ -277,7 +276,7 @@ class Studies:
         values, _ = await self._game(study_id, number)
         try:
             host = await asyncio.to_thread(make_game, values["game"], values["options"])
-            start = _session(host, values)
+            start = study_session(host, values)
             return await self._reviews.get(host, start.setup.deal, values["actions"], address)
         except (TypeError, ValueError) as error:
             raise RefusedError(f"game {number}: {error}", "number") from None
@@ -287,6 +286,11 @@ class Studies:
 
     def _read(self, study_id: str, number: int) -> tuple[Json, int]:
         """A game of a study, and the number of its games. Raises ``RefusedError`` and ``StoreError``."""
+        games = self.games(study_id, number)
+        return games[number - 1], len(games)
+
+    def games(self, study_id: str, number: int) -> list[Json]:
+        """Return the games of a study, of which game ``number`` is checked. Raises ``RefusedError`` and ``StoreError``."""
         content = self._rooms.store.study(study_id)
         if content is None:
             raise RefusedError("this study does not exist", status=404)
@@ -298,7 +302,7 @@ class Studies:
         except (LookupError, RecursionError, TypeError, ValueError) as error:
             self._rooms.store.report("study", study_id, error)
             raise DamagedError(f"study {study_id} is damaged") from None
-        return games[number - 1], len(games)
+        return games
 
 
 def _games_in(content: str) -> list[Any]:
@@ -322,7 +326,7 @@ def check_study(content: str) -> None:
     for number, values in enumerate(games, 1):
         _check_game(games, number)
         try:
-            session = _session(make_game(values["game"], values["options"]), values)
+            session = study_session(make_game(values["game"], values["options"]), values)
             for action in values["actions"]:
                 session = session.played(session.mover, action)
         except RefusedError as error:
@@ -331,7 +335,7 @@ def check_study(content: str) -> None:
 
 def _branches(host: HostGame, values: Mapping[str, Any], tree: Mapping[str, Any]) -> Json:
     """Comments and variations of a game, with ``moves`` and ``frames`` of the variations. Raises ``ValueError``."""
-    start = _session(host, values).setup.start
+    start = study_session(host, values).setup.start
     main = [start, *(position for position, _ in followed(start, values["actions"]))]
 
     def shown(positions: Sequence[HostPosition], line: Mapping[str, Any]) -> Json:
@@ -354,8 +358,8 @@ def _check_moves(moves: int) -> None:
         raise RefusedError(f"the games of a study must have at most {MAX_STUDY_MOVES:,} moves, got {moves:,}")
 
 
-def _session(host: HostGame, values: Mapping[str, Any]) -> Session:
-    """A session at the start of a game of a study, without players."""
+def study_session(host: HostGame, values: Mapping[str, Any]) -> Session:
+    """Return a session at the start of a game of a study, without players."""
     deal = values["deal"] if values["deal"] is not None else new_deal(host)
     return started(Setup(host, deal, None, True, False), ())
 

@@ -19,7 +19,9 @@ from tilewe_jax.agents.plain import simulations_of, think
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.host_games import OFFERS
 from tilewe_jax.utils.files import parse_json
+from tilewe_jax.web import puzzles
 from tilewe_jax.web.catalog import Agent, catalog, make_game
+from tilewe_jax.web.explore import Explorers
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.messages import serve
@@ -150,6 +152,12 @@ class Memory:
                 listed.append((game, stored.setup, stored.state, len(stored.moves)))
         return listed
 
+    def ended(self, since: float, count: int) -> list[tuple[str, float]]:
+        later = [(self._updated(game), game) for game in self._games if self._updated(game) >= since]
+        # All games of a browser are the user's, so that private ones count too.
+        ended = [(game, updated) for updated, game in sorted(later) if json_object(self._games[game]["state"]).get("over")]
+        return ended[:count]
+
     def count_games(self) -> int:
         return 0  # there is always space, because old games are deleted
 
@@ -257,6 +265,7 @@ class Local:
         self._analyses = Buckets(limits.analysis_rate, limits.analysis_burst)
         self._reviews = Reviews(self.rooms, self._analyses)
         self._studies = Studies(self.rooms, self._reviews)
+        self._explorers = Explorers(self.rooms.store, self._studies)
         self._sockets: dict[int, asyncio.Queue[str | None]] = {}
 
     async def request(self, method: str, address: str, body: str) -> tuple[int, str, str]:
@@ -309,6 +318,10 @@ class Local:
             case "GET", "games", game, "animation":
                 form, theme = choice_of(query, "format", ANIMATIONS[1:]), choice_of(query, "theme", THEMES)
                 return 200, "image/svg+xml", animation_of((await rooms.get(game)).session, form, theme).decode()
+            case "GET", "puzzles":
+                return 200, json_kind, {"puzzles": puzzles.counts()}
+            case "GET", "puzzles", game, number if number.isdecimal():
+                return 200, json_kind, puzzles.answer(game, int(number), query)
             case "POST", "studies":
                 return 201, json_kind, await studies.add(body.encode())
             case "GET", "studies", study:
@@ -322,6 +335,8 @@ class Local:
             case "POST", "studies", study, "record":
                 form = choice_of(query, "format", FORMATS)
                 return 200, "application/octet-stream", await studies.record(study, _json(body), form)
+            case "POST", "studies", study, "explore":
+                return 200, json_kind, await self._explorers.moves(study, _json(body))
             case "POST", "studies", study, "analysis":
                 return 200, json_kind, await studies.analysis(study, _json(body))
         raise RefusedError("this page does not exist", status=404)

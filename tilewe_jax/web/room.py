@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilewe_jax.host import HostGame, HostPosition
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.questions import EngineError, UnavailableError
-from tilewe_jax.web.session import RefusedError, Seat, Session
+from tilewe_jax.web.session import RefusedError, Seat, Session, legal_of
 from tilewe_jax.web.stored import StoreError
 
 if TYPE_CHECKING:
@@ -479,9 +479,7 @@ class Room:
     def _legal_text(self, session: Session) -> str:
         """The legal actions as text: ids if clients know the shapes of the game, otherwise views of actions."""
         if self._legal is None or session is not self.session:
-            position = session.position
-            legal = position.legal_actions()
-            text = encoded(legal if session.setup.host.shapes else [position.action_view(action) for action in legal])
+            text = encoded(legal_of(session.setup.host, session.position))
             if session is not self.session:
                 return text
             self._legal = text

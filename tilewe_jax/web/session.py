@@ -496,3 +496,9 @@ def _first_rounds(setup: Setup) -> Table:
 
 def _rounds_after(setup: Setup, rounds: Table, before: HostPosition, action: int, after: HostPosition) -> Table:
     return setup.host.rounds.after(rounds, before, action, after) if setup.host.rounds else ()
+
+
+def legal_of(host: HostGame, position: HostPosition) -> list[Any]:
+    """Return the legal actions for a client: ids if clients know the shapes of the game, otherwise views of actions."""
+    legal = position.legal_actions()
+    return legal if host.shapes else [position.action_view(action) for action in legal]

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from tilewe_jax.web import puzzles
 from tilewe_jax.web.catalog import games_script, languages_script
 from tilewe_jax.web.local import local_catalog
 
@@ -41,10 +42,10 @@ class SiteError(ValueError):
 
 
 def needed_modules() -> dict[str, Path]:
-    """Return the files of the modules that ``local`` imports, by their paths in the archive."""
+    """Return the files of the modules that ``local`` imports and of the puzzles, by their paths in the archive."""
     command = [sys.executable, "-c", _MODULES, *MISSING]
     names = subprocess.run(command, capture_output=True, text=True, check=True, cwd=_PACKAGE.parent).stdout.split()
-    files = {}
+    files = {file.relative_to(_PACKAGE.parent).as_posix(): file for file in sorted(puzzles.FOLDER.glob("*.jsonl"))}
     for name in names:
         path = _PACKAGE.parent.joinpath(*name.split("."))
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
@@ -72,6 +73,7 @@ def index_page() -> str:
         ('="/static/', '="static/'),
         ('href="/"', 'href="#/"'),
         ('href="/study"', 'href="#/study"'),
+        ('href="/puzzle"', 'href="#/puzzle"'),
         ("against people and engines, study games, and watch engines learn.", "against engines, and study games."),
     ]
     for old, new in changes:

@@ -133,6 +133,12 @@ class Database:
         """Return the games with these ids, newest first. Unknown ids and damaged games are omitted."""
         return self._listed(f"WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY created DESC", tuple(ids), len(ids))
 
+    def ended(self, since: float, count: int) -> list[tuple[str, float]]:
+        """Return ids and times of public games that have ended, see ``stored.Storage``."""
+        where = "updated >= ? AND is_public AND is_over AND typeof(id) = 'text'"
+        with self._reading:
+            return self._query(f"SELECT id, updated FROM games WHERE {where} ORDER BY updated LIMIT ?", since, count)
+
     def _listed(self, where: str, values: tuple[Any, ...], count: int) -> list[ListedGame]:
         with self._reading:
             # This query reads only an index, so that a damaged row cannot fail it.

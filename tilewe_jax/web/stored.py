@@ -68,6 +68,9 @@ class Storage(Protocol):
     def named(self, ids: Sequence[str]) -> list[ListedGame]:
         """Return the games with these ids, newest first. Unknown ids and damaged games are omitted."""
 
+    def ended(self, since: float, count: int) -> list[tuple[str, float]]:
+        """Return ids and times of the last change of public games that have ended, changed at or after a time, oldest first."""
+
     def count_games(self) -> int:
         """Return the number of games."""
 

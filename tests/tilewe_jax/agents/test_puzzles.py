@@ -8,8 +8,10 @@ import pytest
 
 from tests.tilewe_jax.cli.test_cli import run
 from tilewe_jax import make, records
+from tilewe_jax.agents.endings import EndingSolver
 from tilewe_jax.batching import trajectories
 from tilewe_jax.host_games import make_host_game
+from tilewe_jax.web.puzzles import FOLDER
 
 OPTIONS = {"players": 2, "size": 5, "pieces": ["I2", "L3", "T4"]}
 GAME, HOST = make("tilewe", **OPTIONS), make_host_game("tilewe", **OPTIONS)
@@ -59,6 +61,12 @@ def test_one_move_alone_wins(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         assert len(legal) >= 2
         assert [action for action in legal if sign * outcome((*puzzle.actions, action)) == 1] == line[:1]
         assert at((*puzzle.actions, *line)).is_terminal
+        own = [ply for ply in range(len(line)) if at((*puzzle.actions, *line[:ply])).current_player == player]
+        for number, ply in enumerate(own[: asked["asked"] + 1]):
+            before = (*puzzle.actions, *line[:ply])
+            wins = [action for action in at(before).legal_actions() if sign * outcome((*before, action)) == 1]
+            is_choice = len(at(before).legal_actions()) > 1
+            assert (wins == [line[ply]] and is_choice) == (number < asked["asked"])
         assert outcome((*puzzle.actions, *line)) == sign
 
 
@@ -75,3 +83,51 @@ def test_wrong_arguments_leave_the_file(capsys: pytest.CaptureFixture[str], tmp_
         assert (code, out) == (2, "")
         assert message in err
     assert written.read_text() == "kept"
+
+
+SHIPPED = sorted(FOLDER.glob("*.jsonl"))
+
+
+def test_puzzles_are_shipped_for_several_games() -> None:
+    counts = {file.stem: len(records.read_on_host(file)[1]) for file in SHIPPED}
+    assert len(counts) >= 3
+    assert sum(counts.values()) >= 100
+    assert sum(file.stat().st_size for file in SHIPPED) <= 200_000
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+def test_shipped_puzzles(file: Path) -> None:
+    """Every line is legal and ends with a win of the player; no two puzzles are the same."""
+    host, puzzles = records.read_on_host(file)
+    assert host.options in ({}, {"players": 2})
+    assert len({puzzle.actions for puzzle in puzzles}) == len(puzzles)
+    for puzzle in puzzles:
+        position = host.init_from_deal(puzzle.deal)
+        for action in puzzle.actions:
+            position = position.after(action)
+        player, line, asked = (puzzle.extra["puzzle"][name] for name in ("player", "line", "asked"))
+        assert position.current_player == player
+        assert len(position.legal_actions()) >= 8
+        own = 0
+        for action in line:
+            own += position.current_player == player
+            position = position.after(action)
+        assert position.is_terminal
+        assert host.returns(position)[player] == 1
+        assert 1 <= asked <= own
+
+
+@pytest.mark.parametrize(
+    "file", [pytest.param(file, marks=() if file.stem == "santorini" else pytest.mark.slow) for file in SHIPPED]
+)
+def test_a_sample_of_the_shipped_puzzles_is_proven_again(file: Path) -> None:
+    """Each legal action of a puzzle is solved by itself, unlike in the search that found the puzzle."""
+    game, puzzles = records.read(file)
+    solver = EndingSolver(game, 20_000, margin=False)
+    for puzzle in puzzles[:: -(-len(puzzles) // 4)]:
+        state = solver.state(puzzle.actions, puzzle.deal)
+        player, line = puzzle.extra["puzzle"]["player"], puzzle.extra["puzzle"]["line"]
+        position = game.host(jax.device_get(state))
+        solutions = {action: solver.solve(solver.after(state, action)) for action in position.legal_actions()}
+        assert all(solution.has_outcome for solution in solutions.values())
+        assert [action for action, solution in solutions.items() if solution.returns[player] == 1.0] == line[:1]

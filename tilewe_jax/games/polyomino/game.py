@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilewe_jax.bits import popcount, unpack_words
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
-from tilewe_jax.games.polyomino import heuristics, notation, observation, rules, symmetry
+from tilewe_jax.games.polyomino import heuristics, host_symmetry, notation, observation, rules, symmetry
 from tilewe_jax.games.polyomino.boards import neighbours
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.encoding import Encoding, encode
@@ -196,7 +196,7 @@ class PolyominoGame(Game[State]):
     @property
     def num_symmetries(self) -> int:
         """Number of symmetries of the board that preserve the start cells of every colour, see ``symmetry``."""
-        return len(symmetry.symmetries(self.config))
+        return len(host_symmetry.symmetries(self.config))
 
     def transform(self, state: State, index: Int32[Array, ""] | int) -> State:
         occupied = symmetry.transform_boards(self.config, state.occupied, jnp.asarray(index, jnp.int32))

@@ -10,6 +10,7 @@ from tilewe_jax.draw.theme import COLORS
 from tilewe_jax.games.polyomino.config import VERSION, Config
 from tilewe_jax.games.polyomino.drawing import DRAWING
 from tilewe_jax.games.polyomino.host import Position, bits, explain_placement, geometry
+from tilewe_jax.games.polyomino.host_symmetry import host_symmetries
 from tilewe_jax.games.polyomino.notation import (
     action_names,
     action_of_name,
@@ -210,6 +211,7 @@ def host_game(config: Config) -> HostGame:
         init_from_deal=partial(_position_of_deal, config),
         returns=_returns,
         shapes=_shapes(config.orientations),
+        symmetries=host_symmetries(config),
     )
 
 

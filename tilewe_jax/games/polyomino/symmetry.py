@@ -1,7 +1,7 @@
 """The symmetries of the square board that preserve the start cells of every colour: eight in Tilewe, fewer in other variants.
 
-A symmetry is an index into the tuple ``symmetries(config)``, which holds indices into ``pieces.ROTATION_NAMES``. Tables are
-computed with NumPy, once for each variant; ``transform_boards`` is a function of one game.
+A symmetry is an index into the tuple ``host_symmetry.symmetries(config)``, which holds indices into ``pieces.ROTATION_NAMES``.
+Tables are computed with NumPy, once for each variant; ``transform_boards`` is a function of one game.
 """
 
 from functools import cache
@@ -15,18 +15,8 @@ from numpy.typing import NDArray
 
 from tilewe_jax.bits import pack_words, unpack_words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.pieces import ORIENTATION_OF_CELLS, ORIENTATIONS, ROTATION_NAMES, Cell, normalize
-
-
-@cache
-def symmetries(config: Config) -> tuple[int, ...]:
-    """Return the symmetries of a variant, as indices into ``ROTATION_NAMES``; the identity first."""
-    starts = [frozenset(cells) for cells in config.start_cells]
-    return tuple(
-        rotation
-        for rotation in range(len(ROTATION_NAMES))
-        if all(frozenset(_images(config, sorted(start), rotation)) == start for start in starts)
-    )
+from tilewe_jax.games.polyomino.host_symmetry import images, symmetries
+from tilewe_jax.games.polyomino.pieces import ORIENTATION_OF_CELLS, ORIENTATIONS, normalize
 
 
 def transform_boards(
@@ -47,7 +37,7 @@ def action_table(config: Config) -> NDArray[np.int32]:
         anchors = _cells(np.maximum(config.size - cells.max(axis=0), 0))
         ids = i * config.cells + _bits(config, anchors)
         for row, rotation in zip(table, symmetries(config), strict=True):
-            new_orientation = ORIENTATION_OF_CELLS[normalize(_images(config, cells, rotation))]
+            new_orientation = ORIENTATION_OF_CELLS[normalize(images(config, map(tuple, cells.tolist()), rotation))]
             new_anchors = _image(config, anchors[:, None] + cells, rotation).min(axis=1)
             row[ids] = new_orientation * config.cells + _bits(config, new_anchors)
     return table
@@ -70,11 +60,6 @@ def _image(config: Config, cells: NDArray[Any], rotation: int) -> NDArray[Any]:
     for _ in range(rotation % 4):
         x, y = y, last - x
     return np.stack([last - x, y] if rotation >= 4 else [x, y], axis=-1)
-
-
-def _images(config: Config, cells: Any, rotation: int) -> list[Cell]:
-    """Rotate a sequence of cells."""
-    return [(x, y) for x, y in _image(config, np.asarray(cells), rotation).tolist()]
 
 
 def _bits(config: Config, cells: NDArray[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 import operator
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ from tilewe_jax.draw.pictures import draw, register
 from tilewe_jax.draw.shapes import Options
 from tilewe_jax.games.santorini.config import DIRECTIONS, DOME, NUM_TURNS, SIZES, VERSION, Cell, Config, Placement
 from tilewe_jax.games.santorini.drawing import DRAWING
-from tilewe_jax.host import HostGame, IllegalActionError, common_view, require_legal, require_no_deal
+from tilewe_jax.host import HostGame, IllegalActionError, Symmetries, common_view, require_legal, require_no_deal
 from tilewe_jax.utils.checks import action_id, out_of_range
 
 if TYPE_CHECKING:
@@ -544,7 +544,33 @@ def host_game(config: Config) -> HostGame:
         max_steps=config.max_steps,
         init_from_deal=partial(SantoriniBoard.from_deal, config),
         new_deal=partial(_new_deal, config),
+        symmetries=Symmetries(_images, _move_images),
     )
+
+
+def _turned(size: int, cell: Cell, symmetry: int) -> Cell:
+    """Rotate a cell by ``symmetry % 4`` quarter turns; from 4 on, reflect it too."""
+    row, column = cell
+    for _ in range(symmetry % 4):
+        row, column = column, size - 1 - row
+    return (row, size - 1 - column) if symmetry >= 4 else (row, column)
+
+
+def _images(board: SantoriniBoard) -> list[Hashable]:
+    """The images of a position under the symmetries of the square; the two workers of a player are alike."""
+    size, cells = board.size, [cell for cell, _ in board._cells()]
+    result: list[Hashable] = []
+    for symmetry in range(8):
+        heights = sorted((_turned(size, cell, symmetry), board.height(cell)) for cell in cells)
+        workers = [None if cell is None else _turned(size, cell, symmetry) for cell in board.workers]
+        pairs = [tuple(sorted(cell for cell in pair if cell)) for pair in (workers[:2], workers[2:])]
+        result.append((tuple(height for _, height in heights), *pairs, board.player))
+    return result
+
+
+def _move_images(board: SantoriniBoard, action: int) -> list[Hashable]:
+    """The cells of a move under the symmetries of the square."""
+    return [tuple(_turned(board.size, cell, symmetry) for cell in board.move(action)) for symmetry in range(8)]
 
 
 def _new_deal(config: Config, chance: random.Random) -> list[list[int]] | None:

@@ -300,7 +300,7 @@ function outcome(game, winner, margin) {
 }
 
 /** Marks that show a move before it is played. */
-function ghostOf(move) {
+export function ghostOf(move) {
   if (move.cells) return { ghost: { cells: move.cells, color: String(move.color), legal: true } };
   if (move.points) return { ghost: { points: move.points, cell: move.cell, numbers: move.numbers, legal: true } };
   if (move.to) return { legal: [move.to, ...(move.build ? [move.build] : [])], ...(move.from ? { selected: move.from } : {}) };

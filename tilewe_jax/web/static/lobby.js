@@ -10,6 +10,7 @@ import { scrollTo } from "./motion.js";
 import { optionsInWords } from "./options.js";
 import { resultsOf } from "./results.js";
 import { about } from "./rules.js";
+import { dailyCard } from "./puzzle.js";
 import { playersInWords, Setup } from "./setup.js";
 import { attempt } from "./speech.js";
 import { keepToken, ownGames, ownSeat, preference, sharedSeats, tokenOf } from "./storage.js";
@@ -35,10 +36,11 @@ class Lobby {
     this.results = h("div", {});
     this.finished = new Map(); // finished own games by id
     this.lists = h("div.lists", {});
+    this.daily = h("section", { hidden: true });
     render(
       container,
       h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
-      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go), h("a.button.editor-link", { href: link("/editor"), dataset: { link: "", focus: "editor-link" } }, icon("open"), "Position editor")))),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.daily, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go), h("a.button.editor-link", { href: link("/editor"), dataset: { link: "", focus: "editor-link" } }, icon("open"), "Position editor")))),
     );
     this.#load();
   }
@@ -64,6 +66,7 @@ class Lobby {
     this.#choose(catalogue.games.some(({ id }) => id === last) ? last : catalogue.games[0].id);
     this.#engine();
     this.#refresh();
+    dailyCard(this.daily);
   }
 
   #choose(id) {

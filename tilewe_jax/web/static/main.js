@@ -9,6 +9,7 @@ import { translatePage } from "./language.js";
 import { languageButton } from "./language_button.js";
 import { lobby } from "./lobby.js";
 import { play } from "./play.js";
+import { puzzle } from "./puzzle.js";
 import { study } from "./study.js";
 import { applyTheme, themeButton } from "./theme.js";
 
@@ -17,6 +18,7 @@ const VIEWS = [
   [/^\/game\/([\w-]+)$/, play],
   [/^\/study(?:\/([\w-]+))?$/, study],
   [/^\/editor$/, editor],
+  [/^\/puzzle(?:\/(\w+)\/(\d+))?$/, puzzle],
   [/^\/dashboard$/, dashboard],
   [/^\/$/, lobby],
 ];

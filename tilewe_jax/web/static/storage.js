@@ -85,6 +85,12 @@ export const results = {
   },
 };
 
+/** The puzzles that this browser has solved, as "game/number". */
+export const solvedPuzzles = {
+  get: () => read("puzzles", []),
+  add: (puzzle) => write("puzzles", [...new Set([...solvedPuzzles.get(), puzzle])]),
+};
+
 /** Tokens of the seats of players at this screen, if there are several: {seat: token}; and whether they hide tiles from each other. */
 export const sharedSeats = {
   get: (game) => read(`shared.${game}`, {}),

@@ -112,6 +112,8 @@ class StudyPage {
       analyse: (move) => this.#analyse(move),
       review: () => this.#reviewed(),
       analysisReason: () => null,
+      explore: ["triominos"].includes(replay.game) ? null : (source) => api.explore(this.id, this.number, this.#actionsTo(this.line[game.at]), source),
+      follow: (action) => this.#follow(action),
       status: () => this.#status(),
       actions: () => this.#actions(),
       notes: () => this.#notes(),
@@ -245,13 +247,27 @@ class StudyPage {
     this.table.update();
   }
 
+  /** Go on by a move that was played from the position on display; a new move starts a variation. */
+  async #follow(action) {
+    const node = this.line[this.game.at];
+    const known = node.children.find(({ move }) => move.id === action);
+    if (known) return this.#show(known);
+    return attempt(async () => this.#show(await this.#added(node, action)));
+  }
+
   async #moved(node, action) {
+    const child = await this.#added(node, action);
+    this.#show(child, true);
+    return child;
+  }
+
+  /** Add a move to the tree. */
+  async #added(node, action) {
     const actions = [...this.#actionsTo(node), action];
     const answer = await api.studyLine(this.id, this.number, actions, actions.length - 1);
     const child = this.tree.child(node, answer.moves[0], answer.frames[0]);
     child.state = answer;
     this.#keep();
-    this.#show(child, true);
     return child;
   }
 

@@ -2,6 +2,7 @@
 
 import { alertSwitches } from "./alerts.js";
 import { AnalysisPanel } from "./analysis.js";
+import { ExplorerPanel } from "./explorer.js";
 import { boardFor } from "./boards/index.js";
 import { confirmDialog } from "./dialogs.js";
 import { h, numeral, render, signed, typing } from "./dom.js";
@@ -21,7 +22,8 @@ const LESSONS = 3; // moves
 /**
  * `services` are functions of the surrounding page: `submit(action)`, `explain(action)`, `analyse(move)`, `review()`, `analysisReason()`;
  * `status()` returns the line above the board; `header(header, result, requests)` fills the header, the result card and the bars
- * above the board; `actions()` returns the buttons below the players, `notes()` elements below the list of moves; `key(event)` handles further keys.
+ * above the board; `explore(source)` resolves to the moves played from the position, and `follow(action)` plays one of them;
+ * `actions()` returns the buttons below the players, `notes()` elements below the list of moves; `key(event)` handles further keys.
  */
 export class Table {
   busy = false; // a move has been sent and is not acknowledged yet
@@ -34,6 +36,7 @@ export class Table {
     this.players = new Players(game);
     this.timeline = new Timeline(game);
     this.analysis = new AnalysisPanel(this, services);
+    this.explorer = services.explore ? new ExplorerPanel(this, services) : null;
     this.tab = preference.get("tab", "moves");
     this.textBoard = preference.get("text", false);
     this.numbers = preference.get("numbers", false);
@@ -102,7 +105,7 @@ export class Table {
 
   /** Marks on the board besides those of the game. */
   marks() {
-    const marks = { coordinates: this.coordinates, ...this.analysis.marks() };
+    const marks = { coordinates: this.coordinates, ...this.analysis.marks(), ...this.explorer?.marks() };
     if (this.numbers) marks.numbers = numbersOf(this.game, this.game.at);
     return marks;
   }
@@ -154,9 +157,9 @@ export class Table {
 
   #drawPanel() {
     const { game } = this;
-    const tabs = { moves: "Moves", analysis: "Analysis", ...(game.rounds?.length ? { rounds: "Rounds" } : {}), rules: "Rules" };
+    const tabs = { moves: "Moves", analysis: "Analysis", ...(this.explorer ? { explorer: "Explorer" } : {}), ...(game.rounds?.length ? { rounds: "Rounds" } : {}), rules: "Rules" };
     if (!tabs[this.tab]) this.tab = "moves";
-    const content = { moves: () => [this.timeline.list, this.services.notes?.()], analysis: () => this.analysis.element, rounds: () => roundsTable(game), rules: () => rulesOf(game) }[this.tab]();
+    const content = { moves: () => [this.timeline.list, this.services.notes?.()], analysis: () => this.analysis.element, explorer: () => this.explorer.element, rounds: () => roundsTable(game), rules: () => rulesOf(game) }[this.tab]();
     render(
       this.tabs,
       Object.entries(tabs).map(([name, title]) =>
@@ -167,6 +170,7 @@ export class Table {
     render(this.content, content);
     if (this.tab === "moves") this.timeline.update();
     else if (this.tab === "analysis") this.analysis.update();
+    else if (this.tab === "explorer") this.explorer.update();
   }
 
   #tabKey(event) {
