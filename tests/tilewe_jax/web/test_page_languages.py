@@ -30,7 +30,7 @@ SHOWN = """() => {
 
 def tour(page: Page, server: Server) -> Iterator[str]:
     """Visit the views and dialogs of the page, and yield the name of each."""
-    for part in (lobby, game_against_the_engine, other_games, positions, studies):
+    for part in (lobby, game_against_the_engine, other_games, positions, puzzles, studies):
         yield from part(page, server)
 
 
@@ -134,6 +134,15 @@ def positions(page: Page, server: Server) -> Iterator[str]:
     yield "editor, text"
 
 
+def puzzles(page: Page, server: Server) -> Iterator[str]:
+    for game in ("santorini", "duo_official"):
+        page.open(f"/puzzle/{game}/1").page.wait_for_selector(".board svg")
+        yield f"puzzle, {game}"
+        page.page.click('[data-focus="action-bulb"]')
+        page.page.wait_for_timeout(300)
+        yield f"solution, {game}"
+
+
 def studies(page: Page, server: Server) -> Iterator[str]:
     click, wait = page.page.click, page.page.wait_for_selector
     created = server.create("santorini", {"size": 3}, [HUMAN, ADA])
@@ -145,6 +154,9 @@ def studies(page: Page, server: Server) -> Iterator[str]:
     click('[data-focus="action-open"]')
     wait('[data-focus="opponent"]')
     yield "playing on"
+    click("#tab-explorer")
+    page.page.wait_for_timeout(500)
+    yield "explorer"
     click('[data-focus="action-share"]')
     wait("dialog[open]")
     yield "share a study"
