@@ -28,6 +28,8 @@ SYMBOLS = "OUXY"
 """Symbols of the workers in texts, in the order of ``PIECES``."""
 _NAME = re.compile(r"([a-j]\d+)(?:-([a-j]\d+)\*([a-j]\d+))?")
 _ANSI_COLORS = ("94", "94", "91", "91")
+_TAKEN = DOME
+"""Added to the height of a cell with a worker, so that nobody can step or build there."""
 
 
 class Turn(NamedTuple):
@@ -171,7 +173,7 @@ class SantoriniBoard:
     @property
     def is_terminal(self) -> bool:
         """True if the game is over."""
-        return not self.legal_moves
+        return not self._moves
 
     def scores(self) -> tuple[int, int]:
         """1 for the winner, otherwise 0, by seat."""
@@ -179,7 +181,7 @@ class SantoriniBoard:
 
     def legal_actions(self) -> list[int]:
         """Ids of the legal actions, ascending; empty at the end."""
-        return [self._encode(move) for move in self.legal_moves]
+        return [*self._moves]
 
     def explain(self, action: int) -> str | None:
         """The rule that an action breaks, in words; ``None`` if the action is legal."""
@@ -215,22 +217,36 @@ class SantoriniBoard:
     @cached_property
     def legal_moves(self) -> tuple[Move, ...]:
         """The legal moves by ascending action id; empty at the end."""
+        return tuple(self._moves.values())
+
+    @cached_property
+    def _moves(self) -> dict[int, Move]:
+        """The legal moves by action id, ascending."""
+        size = self.size
         if self.placing:
-            return tuple(Place(cell) for cell, _ in self._cells() if cell not in self.workers)
+            return {
+                NUM_TURNS + row * size + column: Place((row, column))
+                for (row, column), _ in self._cells()
+                if (row, column) not in self.workers
+            }
         if self._opponent_has_climbed:
-            return ()
+            return {}
         # The rules of ``_rule_against_moving`` and ``_rule_against_building`` without sentences, which searches need fast.
-        heights, neighbours_of, workers = self.heights, _neighbours(self.size), set(self.workers)
-        turns = []
-        for start in self._own_workers:
-            reach = min(heights[start[0]][start[1]] + 1, DOME - 1)
-            others = workers - {start}
-            for to in neighbours_of[start]:
-                if heights[to[0]][to[1]] <= reach and to not in workers:
-                    for build in neighbours_of[to]:
-                        if heights[build[0]][build[1]] < DOME and build not in others:
-                            turns.append(Turn(start, to, build))
-        return tuple(turns)
+        levels = [height for row in self.heights for height in row]
+        for cell in filter(None, self.workers):
+            levels[_number(cell, size)] += _TAKEN
+        moves: dict[int, Move] = {}
+        for first_id, cell in zip((0, NUM_TURNS // 2), self._own_workers, strict=True):
+            start = _number(cell, size)
+            levels[start] -= _TAKEN  # A worker may build on the cell that it leaves.
+            reach = min(levels[start] + 1, DOME - 1)
+            for to, builds in _steps(size)[start]:
+                if levels[to] <= reach:
+                    for build, action, turn in builds:
+                        if levels[build] < DOME:
+                            moves[first_id + action] = turn
+            levels[start] += _TAKEN
+        return moves
 
     def push(self, move: Move | Sequence[Cell] | str) -> "SantoriniBoard":
         """The position after a move.
@@ -253,8 +269,7 @@ class SantoriniBoard:
             built = (*heights[row][:column], heights[row][column] + 1, *heights[row][column + 1 :])
             heights = (*heights[:row], built, *heights[row + 1 :])
         after = object.__new__(SantoriniBoard)
-        for name, value in (("heights", heights), ("workers", tuple(workers)), ("player", -self.player)):
-            object.__setattr__(after, name, value)
+        after.__dict__.update(heights=heights, workers=tuple(workers), player=-self.player)
         return after
 
     def check(self, move: Move | Sequence[Cell] | str) -> Move:
@@ -270,9 +285,7 @@ class SantoriniBoard:
 
     def move(self, action: int) -> Move:
         """The move of a legal action, the inverse of ``action``. Raises ``IllegalActionError``."""
-        decoded = self._decode(require_legal(self, action))
-        assert not isinstance(decoded, str)
-        return decoded
+        return self._moves.get(action_id(action)) or self._moves[require_legal(self, action)]
 
     def name(self, move: Move) -> str:
         """The name of a move: ``c3-b2*b3`` moves from c3 to b2 and builds on b3; ``c3`` places a worker.
@@ -475,7 +488,7 @@ class SantoriniBoard:
         if isinstance(move, Place):
             return NUM_TURNS + move.cell[0] * self.size + move.cell[1]
         worker = self._own_workers.index(move.start)
-        return 64 * worker + 8 * _direction(move.start, move.to) + _direction(move.to, move.build)
+        return NUM_TURNS // 2 * worker + 8 * _direction(move.start, move.to) + _direction(move.to, move.build)
 
     def _decode(self, action: int) -> Move | str:
         """The move of an action, legal or not; or the reason why the action has no move."""
@@ -528,6 +541,32 @@ def _neighbours(size: int) -> dict[Cell, list[Cell]]:
     cells = [(row, column) for row in range(size) for column in range(size)]
     around = {cell: [_neighbour(cell, direction) for direction in range(len(DIRECTIONS))] for cell in cells}
     return {cell: [neighbour for neighbour in near if neighbour in around] for cell, near in around.items()}
+
+
+@lru_cache(maxsize=len(SIZES))
+def _steps(size: int) -> list[list[tuple[int, list[tuple[int, int, Turn]]]]]:
+    """For each cell, the cells around it, each with the builds around that one: cell, action id of worker 0, and turn.
+
+    Cells are numbers, row by row.
+    """
+    around = _neighbours(size)
+    return [
+        [
+            (
+                _number(to, size),
+                [
+                    (_number(build, size), 8 * _direction(start, to) + _direction(to, build), Turn(start, to, build))
+                    for build in around[to]
+                ],
+            )
+            for to in near
+        ]
+        for start, near in around.items()
+    ]
+
+
+def _number(cell: Cell, size: int) -> int:
+    return cell[0] * size + cell[1]
 
 
 def _direction(start: Cell, to: Cell) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 from tilewe_jax.games.triominos.config import DRAW_SCORE
 from tilewe_jax.games.triominos.figure import Figure
 from tilewe_jax.games.triominos.host import Position
-from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile, neighbours
+from tilewe_jax.games.triominos.tiles import ORIENTATIONS, Cell, Tile
 from tilewe_jax.host import Facts
 from tilewe_jax.utils.words import differences
 
@@ -35,12 +35,11 @@ def facts(position: Position, action: int) -> dict[str, Any]:
         tile, orientation, cell = position._placed(action)
         if position.placements:
             _, hexagons, bridge = figure.score(tile, cell, position.config.hex_scores)
-        figure = Figure()
-        for placed in (*position.placements, (tile, orientation, cell)):
-            figure.place(*placed)
+        figure = figure.copy()
+        figure.place(tile, orientation, cell)
         tray.remove(tile)
     placements = [each for each in position.legal_actions() if each < position.config.draw]
-    frontier = _frontier(figure)
+    frontier = sorted(figure.frontier)
     hexagon_cells = [cell for cell in frontier if figure.hexagons(cell)]
     return {
         "kind": kind,
@@ -54,11 +53,6 @@ def facts(position: Position, action: int) -> dict[str, Any]:
         "hexagon_cells": len(hexagon_cells),
         "bridge_cells": sum(figure.bridge(cell) for cell in frontier if cell not in hexagon_cells),
     }
-
-
-def _frontier(figure: Figure) -> list[Cell]:
-    """Return the free cells that share an edge with a tile."""
-    return sorted({near for cell in figure.tiles for near in neighbours(cell)} - figure.tiles.keys())
 
 
 def _fits(figure: Figure, tile: Tile, cells: list[Cell]) -> bool:

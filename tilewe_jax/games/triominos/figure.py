@@ -32,11 +32,21 @@ class Figure:
         """The tile on each taken cell."""
         self.numbers: dict[Vertex, int] = {}
         """The number at each vertex of a placed tile."""
+        self.frontier: set[Cell] = set()
+        """The free cells that share an edge with a placed tile."""
+
+    def copy(self) -> "Figure":
+        """Return an independent copy."""
+        twin = Figure()
+        twin.tiles, twin.numbers, twin.frontier = self.tiles.copy(), self.numbers.copy(), self.frontier.copy()
+        return twin
 
     def place(self, tile: Tile, orientation: int, cell: Cell) -> None:
         """Place a tile without checking the rules."""
         self.tiles[cell] = tile
         self.numbers.update(zip(vertices(cell), corners(tile, orientation), strict=True))
+        self.frontier.discard(cell)
+        self.frontier.update(neighbour for neighbour in neighbours(cell) if neighbour not in self.tiles)
 
     def broken_rule(self, tile: Tile, orientation: int, cell: Cell) -> str | None:
         """The rule that a placement breaks, in words; ``None`` if the placement is valid."""

@@ -3,8 +3,9 @@
 This is a second implementation of the rules, on dictionaries of cells and vertices (``figure``).
 """
 
+from bisect import insort
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from random import Random
 from typing import Any
@@ -24,16 +25,19 @@ from tilewe_jax.games.triominos.config import (
 from tilewe_jax.games.triominos.drawing import DRAWING
 from tilewe_jax.games.triominos.figure import Figure, Placement, name_of, read_placement
 from tilewe_jax.games.triominos.tiles import (
+    HIGHEST,
     ORIENTATIONS,
     Cell,
     Tile,
     corners,
     digits,
+    faces_up,
     neighbours,
     outline,
     parse_tile,
     rank,
     tile_id,
+    tiles,
     vertices,
 )
 from tilewe_jax.host import HostGame, IllegalActionError, Rounds, Table, common_view, require_legal
@@ -45,6 +49,21 @@ DRAW, PASS = "draw", "pass"
 Placed = tuple[Tile, int, Cell]
 """A placed tile: its numbers, its orientation (index of ``ORIENTATIONS``) and its cell."""
 _UINT32 = 0xFFFFFFFF
+
+_MATCHES: dict[bool, dict[Tile, list[tuple[Tile, int]]]] = {False: {}, True: {}}
+"""Whether a cell faces up, and its numbers at the left, middle and right corner, at most one of them -1 for an unknown one:
+the tiles with these numbers, each with the first orientation that fits."""
+for _tile in tiles(HIGHEST):
+    for _up, _matches in _MATCHES.items():
+        _turns = {corners(_tile, turn): turn for turn in reversed(range(len(ORIENTATIONS))) if _up == (turn % 2 == 0)}
+        for (_left, _middle, _right), _turn in _turns.items():
+            for _numbers in (
+                (_left, _middle, _right),
+                (-1, _middle, _right),
+                (_left, -1, _right),
+                (_left, _middle, -1),
+            ):
+                _matches.setdefault(_numbers, []).append((_tile, _turn))
 
 
 @dataclass(frozen=True)
@@ -107,6 +126,26 @@ class Position:
             figure.place(*placement)
         return figure
 
+    @cached_property
+    def _legal_placements(self) -> dict[int, Placed]:
+        """The legal placements by action id, ascending."""
+        config, tray = self.config, self.trays[self.current_player]
+        if self.is_terminal:
+            return {}
+        if not self.placements:
+            placements = {config.first + tile_id(tile): (tile, 0, (0, 0)) for tile in tray}
+            return {action: placed for action, placed in placements.items() if self._rule_against_opening(*placed) is None}
+        legal: dict[int, Placed] = {}
+        known = self.figure.numbers
+        for cell in self.figure.frontier:
+            left, middle, right = vertices(cell)
+            numbers = known.get(left, -1), known.get(middle, -1), known.get(right, -1)
+            for tile, orientation in _MATCHES[faces_up(cell)].get(numbers, ()):
+                if tile in tray:
+                    third = corners(tile, orientation)[self._free_corner(cell)]
+                    legal[config.wrapped(cell) * config.numbers + third] = tile, orientation, cell
+        return dict(sorted(legal.items()))
+
     # ---- Methods of ``HostPosition``, with action ids
 
     @property
@@ -120,23 +159,10 @@ class Position:
 
     def legal_actions(self) -> list[int]:
         """Ids of the legal actions, ascending; empty at the end."""
-        config = self.config
         if self.is_terminal:
             return []
-        first = config.draw if self.placements else config.first
-        legal = [action for action in range(first, config.num_actions) if self.explain(action) is None]
-        beside = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)}
-        tray, known = set(self.trays[self.current_player]), self.figure.numbers
-        for cell in beside - set(self.figure.tiles):
-            numbers, free = [known.get(vertex, -1) for vertex in vertices(cell)], self._free_corner(cell)
-            for third in range(config.numbers) if numbers[free] < 0 else [numbers[free]]:
-                numbers[free] = third
-                if tuple(sorted(numbers)) not in tray:
-                    continue
-                placement = self._complete(cell, third)
-                if not isinstance(placement, str) and self._rule_against_placing(*placement) is None:
-                    legal.append(config.wrapped(cell) * config.numbers + third)
-        return sorted(legal)
+        words = ((DRAW, self.config.draw), (PASS, self.config.pass_))
+        return [*self._legal_placements, *(action for word, action in words if self._rule_against_word(word) is None)]
 
     def explain(self, action: int) -> str | None:
         """The rule that an action breaks, in words; ``None`` if the action is legal."""
@@ -152,17 +178,24 @@ class Position:
 
     def after(self, action: int) -> "Position":
         """The position after an action; at the end of a round, the start of the next one. Raises ``IllegalActionError``."""
-        action = require_legal(self, action)
-        if action == self.config.draw:
-            tray = self.trays[self.current_player] + self.pile[:1]
-            return replace(self._gain(DRAW_SCORE), trays=self._trays_with(tray), pile=self.pile[1:], draws=self.draws + 1)
-        if action == self.config.pass_:
-            return replace(self._gain(PASS_SCORE), passes=self.passes + 1)._end_turn()
-        placed = self._placed(action)
-        placements = sorted([*self.placements, placed], key=lambda placement: tile_id(placement[0]))
+        placed = self._legal_placements.get(action_id(action))
+        if placed is None:
+            if require_legal(self, action) == self.config.draw:
+                tray = self.trays[self.current_player] + self.pile[:1]
+                gained = self._gained(DRAW_SCORE)
+                return self._with(points=gained, trays=self._trays_with(tray), pile=self.pile[1:], draws=self.draws + 1)
+            return self._with(points=self._gained(PASS_SCORE), passes=self.passes + 1)._end_turn()
+        placements, figure = list(self.placements), self.figure.copy()
+        insort(placements, placed, key=lambda placement: tile_id(placement[0]))
+        figure.place(*placed)
         tray = tuple(tile for tile in self.trays[self.current_player] if tile != placed[0])
-        scored = self._gain(self._score(placed[0], placed[2])[0])
-        return replace(scored, placements=tuple(placements), trays=self._trays_with(tray), passes=0)._end_turn()
+        return self._with(
+            points=self._gained(self._score(placed[0], placed[2])[0]),
+            placements=tuple(placements),
+            figure=figure,
+            trays=self._trays_with(tray),
+            passes=0,
+        )._end_turn()
 
     def action_name(self, action: int) -> str:
         """The name of a legal action: ``125-CAB@2,-1``, ``draw`` or ``pass``. Raises ``IllegalActionError``."""
@@ -216,7 +249,6 @@ class Position:
         """The position as JSON values, see ``tilewe_jax.draw``. Of trays hidden from ``seat`` only the size is included."""
         view = common_view(self, "triominos", seat)
         is_open = open or view["terminal"]
-        free = {neighbour for *_, cell in self.placements for neighbour in neighbours(cell)} - set(self.figure.tiles)
         return view | {
             "tiles": [_placement_view(*placement) for placement in self.placements],
             "trays": [
@@ -227,7 +259,7 @@ class Position:
             "passes": self.passes,
             "round": self.round,
             "target": self.config.target if self.config.game == "target" else None,
-            "frontier": [_cell_view(cell) for cell in sorted(free if self.placements else [(0, 0)])],
+            "frontier": [_cell_view(cell) for cell in sorted(self.figure.frontier or [(0, 0)])],
         }
 
     def action_view(self, action: int) -> dict[str, Any]:
@@ -326,7 +358,7 @@ class Position:
 
     def _end_turn(self) -> "Position":
         """Pass the turn to the next player. At the end of a round, score it and deal the next round of the game, if any."""
-        after = replace(self, current_player=(self.current_player + 1) % self.config.players, draws=0)
+        after = self._with(current_player=(self.current_player + 1) % self.config.players, draws=0)
         if not self.is_terminal:
             return after
         values = [sum(map(sum, tray)) for tray in self.trays]
@@ -338,14 +370,20 @@ class Position:
             bonus = OUT_SCORE + sum(values)
         points = tuple(score + bonus * (player in winners) for player, score in enumerate(self.points))
         if max(points) >= self.config.target or self.round + 1 >= self.config.rounds:
-            return replace(after, points=points)
+            return after._with(points=points)
         may_start = winners if self.config.start == "winner" else range(self.config.players)
         return _deal(self.config, points, self.round + 1, self.seed, may_start)
 
-    def _gain(self, points: int) -> "Position":
-        """Add points for the player to move."""
-        gained = (score + points * (player == self.current_player) for player, score in enumerate(self.points))
-        return replace(self, points=tuple(gained))
+    def _with(self, **changes: Any) -> "Position":
+        """The position with other values of fields, and of ``figure`` if the placements change."""
+        after = object.__new__(Position)
+        after.__dict__.update(self.__dict__, **changes)
+        after.__dict__.pop("_legal_placements", None)
+        return after
+
+    def _gained(self, points: int) -> tuple[int, ...]:
+        """The points by seat after a gain of the player to move."""
+        return tuple(score + points * (player == self.current_player) for player, score in enumerate(self.points))
 
     def _trays_with(self, tray: Sequence[Tile]) -> tuple[tuple[Tile, ...], ...]:
         """The trays with another tray for the player to move."""
@@ -368,9 +406,7 @@ class Position:
 
     def _placed(self, action: int) -> Placed:
         """The placement of a legal action below ``Config.draw``."""
-        placed = self._decode(action)
-        assert not isinstance(placed, str)
-        return placed
+        return self._legal_placements[action]
 
     def _decode(self, action: int) -> Placed | str:
         """The placement of an action below ``Config.draw``, legal or not; or the reason why it has no placement."""

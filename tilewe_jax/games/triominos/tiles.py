@@ -4,6 +4,7 @@ Cells are (column, row) with rows counted downwards. A cell faces up, with its a
 are left, middle (the apex) and right.
 """
 
+from functools import lru_cache
 from math import comb, sqrt
 
 Tile = tuple[int, int, int]
@@ -22,6 +23,8 @@ HIGHEST = 6
 ORIENTATIONS = ("ABC", "ACB", "CAB", "CBA", "BCA", "BAC")
 """The numbers A, B, C of a tile at the left, middle and right corner; each orientation is the previous one rotated clockwise by
 60 degrees."""
+_kept = lru_cache(maxsize=1 << 13)
+"""Keeps results for the cells of a long game, and for all tiles."""
 
 
 def parse_tile(text: str) -> Tile:
@@ -37,6 +40,7 @@ def digits(tile: Tile) -> str:
     return "".join(map(str, tile))
 
 
+@_kept
 def tile_id(tile: Tile) -> int:
     """The id of a tile. Tiles are ordered by their highest number, then the middle number, so that sets are prefixes."""
     a, b, c = tile
@@ -53,6 +57,7 @@ def rank(tile: Tile) -> tuple[bool, int]:
     return len(set(tile)) == 1, sum(tile)
 
 
+@_kept
 def corners(tile: Tile, orientation: int) -> Tile:
     """The numbers at the left, middle and right corner of a tile in an orientation (index of ``ORIENTATIONS``)."""
     left, middle, right = (tile["ABC".index(letter)] for letter in ORIENTATIONS[orientation])
@@ -64,6 +69,7 @@ def faces_up(cell: Cell) -> bool:
     return sum(cell) % 2 == 0
 
 
+@_kept
 def vertices(cell: Cell) -> tuple[Vertex, Vertex, Vertex]:
     """The left, middle and right corner of a cell."""
     x, y = cell
@@ -71,6 +77,7 @@ def vertices(cell: Cell) -> tuple[Vertex, Vertex, Vertex]:
     return (x, base), (x + 1, apex), (x + 2, base)
 
 
+@_kept
 def neighbours(cell: Cell) -> tuple[Cell, Cell, Cell]:
     """The three cells that share an edge, each opposite to the corner with its index: right, beyond the base, left."""
     x, y = cell
@@ -82,6 +89,7 @@ def outline(cell: Cell) -> tuple[tuple[float, float], ...]:
     return tuple((x / 2, y * sqrt(3) / 2) for x, y in vertices(cell))
 
 
+@_kept
 def cells_around(vertex: Vertex) -> tuple[Cell, ...]:
     """The six cells that have this corner."""
     x, y = vertex
