@@ -2,12 +2,20 @@
 
 import random
 import sys
-from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import compress, islice, pairwise
 
 from tilewe_jax.games.polyomino.config import tilewe
-from tilewe_jax.games.polyomino.host import BLOCK_STARTS, FITS, Position, bits, explain_placement, geometry
+from tilewe_jax.games.polyomino.host import (
+    BLOCK_OF,
+    BLOCK_STARTS,
+    FITS,
+    Position,
+    bits,
+    explain_placement,
+    flags,
+    geometry,
+)
 from tilewe_jax.tilewe.constants import (
     COLOR_COUNT,
     COLOR_NAMES,
@@ -53,11 +61,10 @@ class _Block(dict[int, list[Move]]):
 
 
 _BLOCKS = [_Block(start, end) for start, end in pairwise(BLOCK_STARTS)]
-_BLOCK = [_BLOCKS[max(0, bisect_left(BLOCK_STARTS, length) - 1)] for length in range(len(FITS) + 1)]
+_BLOCK = [_BLOCKS[block] for block in BLOCK_OF]
 """The block of a set of fits, by the bit length of the set."""
 _FEW = 12
 """Up to this number, the fits of a corner are extracted one by one; beyond it, scanning the whole block is faster."""
-_FLAGS = bytes(code == ord("1") for code in range(256))
 
 
 class IllegalMoveError(ValueError):
@@ -142,7 +149,7 @@ class Board:
             row = block[bit]
             fits >>= block.start
             if fits.bit_count() > _FEW:
-                moves += compress(row, bin(fits)[:1:-1].encode().translate(_FLAGS))
+                moves += compress(row, flags(fits))
             else:
                 few = []
                 while fits:

@@ -9,6 +9,7 @@ one bit per fit, numbered as in ``FITS``. A placement clears the fits that it bl
 adds the corners that it opens.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
 from itertools import compress, pairwise, product
@@ -41,6 +42,8 @@ for _x, _y in BLOCKS:
     ]
     FITS += sorted(_block, key=lambda fit: fit[1] not in ORIENTATIONS[fit[0]].contacts)
     BLOCK_STARTS.append(len(FITS))
+BLOCK_OF = [max(0, bisect_left(BLOCK_STARTS, length) - 1) for length in range(len(FITS) + 1)]
+"""The index of the block of a set of fits, by the bit length of the set."""
 PIECE_FITS = [0] * len(PIECE_NAMES)
 """The fits of each piece as a bit set over all blocks."""
 for _fit, (_i, _) in enumerate(FITS):
@@ -93,8 +96,9 @@ class Geometry(dict[int, Shape]):
         self.board = sum(((1 << size) - 1) << y * stride for y in range(size))
         self.anchors = [self.bit(cell) for _, cell in FITS]
         """Distance in bits from the anchor to the corner, for each fit."""
-        self.ids = [i * size * size - (y * size + x) for i, (x, y) in FITS]
-        """The id of the placement minus the number of the cell at the corner, for each fit."""
+        ids = [i * size * size - (y * size + x) for i, (x, y) in FITS]
+        self.ids = [ids[start:end] for start, end in pairwise(BLOCK_STARTS)]
+        """The id of the placement minus the number of the cell at the corner, for each fit of each block."""
         self.center = self.bit((_REACH, _REACH))
         """Bits by which the surroundings of a corner are shifted."""
         not_covering = {self.center + self.bit(cell): fits for cell, fits in _not_covering().items()}
@@ -206,6 +210,12 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
+def flags(mask: int) -> bytes:
+    """Return a byte for each bit up to the highest set one, ascending: 1 if it is set, otherwise 0."""
+    return bin(mask)[:1:-1].encode().translate(_FLAGS)
+
+
+_FLAGS = bytes(code == ord("1") for code in range(256))
 _FITS_OF = [
     [reduce(or_, (PIECE_FITS[first + piece] for piece in bits(hand)), 0) for hand in range(1 << 7)] for first in (0, 7, 14)
 ]
@@ -401,9 +411,12 @@ class Position:
         """Return the ids of the legal placements of the colour, ascending, as if it were to move."""
         if self.finished:
             return []
-        config, cell, ids = self.config, self.geometry.cell, self.geometry.ids
-        corners = [(config.bit(cell(corner)), fits) for corner, fits in self.legal[color].items()]
-        return sorted({ids[fit] + corner for corner, fits in corners for fit in bits(fits)})
+        config, geometry = self.config, self.geometry
+        found: set[int] = set()
+        for corner, fits in self.legal[color].items():
+            block, cell = BLOCK_OF[fits.bit_length()], config.bit(geometry.cell(corner))
+            found.update([cell + number for number in compress(geometry.ids[block], flags(fits >> BLOCK_STARTS[block]))])
+        return sorted(found)
 
     def placement(self, action: int) -> Placement:
         """Return the placement of an action id."""

@@ -86,6 +86,8 @@ class PolyominoPosition:
             return None if config.voluntary_pass else "passing is not allowed; blocked players are skipped automatically"
         if not 0 <= action < config.num_placements:
             return out_of_range(config.num_actions)
+        if self.position.is_legal(self.position.placement(action), self.current_color):
+            return None  # the common case, without the slower checks
         return explain_placement(self.position, *orientation_and_anchor(config, action))
 
     def after(self, action: int) -> "PolyominoPosition":
