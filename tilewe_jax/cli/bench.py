@@ -74,7 +74,7 @@ class Play(GameOptions, _Seeded):
     """Measure the speed of play, in moves per second of pinned cores.
 
     The form is stream (games restart when they end), games (whole games), step (the public functions step and sample_action),
-    or board (the board of tilewe in plain Python).
+    or board (the form of a game in plain Python, for tilewe also its class Board, in CPU microseconds).
     """
 
     form: Annotated[Literal["stream", "games", "step", "board"], Option("FORM")] = "stream"
@@ -95,12 +95,16 @@ class Play(GameOptions, _Seeded):
 
     def _figures(self) -> dict[str, Any]:
         from tilewe_jax.cli.benchmarks import host, play
+        from tilewe_jax.host_games import OFFERS
 
         game = self.make()  # raises errors before a process starts
         if self.form == "board":
-            if game != GameOptions("tilewe", self.players).make():
-                raise UsageError("--form board measures tilewe without further options")
-            return host.measure(game.num_players, self.seconds, self.seed)
+            if self.game not in OFFERS or OFFERS[self.game].host_game is None:
+                raise UsageError(f"{self.game} has no form in plain Python, which --form board measures")
+            figures = host.measure(self.game, self.options(), self.seconds / 2, self.seed)
+            if game == GameOptions("tilewe", self.players).make():
+                figures |= host.measure_board(game.num_players, self.seconds / 2, self.seed)
+            return figures
         if self.policy is not None and self.policy not in game.policies():
             hint = did_you_mean(self.policy, game.policies())
             raise UsageError(f"unknown policy {self.policy!r} of {self.game}{hint}; it has {', '.join(game.policies())}")

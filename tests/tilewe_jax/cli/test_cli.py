@@ -126,6 +126,26 @@ def test_bench(form: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert figures[name] > 0
 
 
+def test_bench_of_forms_in_plain_python(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["bench", "play", "--form", "board", "--seconds", "0.1", "--json"]
+    of_positions = {"game", "players", "form", "play_us"}
+    of_boards = {"positions", "legal_moves", *(f"{name}_us" for name in ("board_play", "generate", "count", "push_and_pop"))}
+    for options, names in (
+        (SANTORINI, of_positions),
+        (["--game", "triominos", "--set", "tiles=10", "tray=2"], of_positions),
+        (["--players", "2"], of_positions | of_boards | {"create_us", "copy_us"}),
+        (["--set", "size=5"], of_positions),
+    ):
+        code, out, err = run(capsys, *arguments, *options)
+        assert (code, err) == (0, "")
+        figures = json.loads(out)
+        assert set(figures) == names
+        assert all(figures[name] > 0 for name in names - {"game", "form"})
+    code, _, err = run(capsys, *arguments, "--game", "experiments.examples.custom_game:ConnectFour")
+    assert code == 2
+    assert "no form in plain Python" in err
+
+
 @pytest.mark.parametrize("game", [SANTORINI, slow(["--game", "pgx:connect_four"])], ids=["own", "pgx"])
 def test_bench_by_the_protocol_of_pgx(game: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     if game[1].startswith("pgx:"):

@@ -62,7 +62,7 @@ def plan(accelerator: bool, with_pgx: bool) -> list[Measurement]:
             if row not in rows:
                 rows.append(row)
     if not accelerator:
-        rows.append(["board", "play", "--form", "board"])
+        rows += ([f"board-{game}", "play", "--game", game, "--form", "board"] for game in games[:4])
     return [Measurement(name, arguments) for name, *arguments in rows]
 
 
