@@ -100,7 +100,7 @@ class Play(GameOptions, _Seeded):
         game = self.make()  # raises errors before a process starts
         if self.form == "board":
             if self.game not in OFFERS or OFFERS[self.game].host_game is None:
-                raise UsageError(f"{self.game} has no form in plain Python, which --form board measures")
+                raise UsageError(f"--form board measures forms in plain Python; {self.game} runs on the device only")
             figures = host.measure(self.game, self.options(), self.seconds / 2, self.seed)
             if game == GameOptions("tilewe", self.players).make():
                 figures |= host.measure_board(game.num_players, self.seconds / 2, self.seed)

@@ -50,20 +50,14 @@ Placed = tuple[Tile, int, Cell]
 """A placed tile: its numbers, its orientation (index of ``ORIENTATIONS``) and its cell."""
 _UINT32 = 0xFFFFFFFF
 
-_MATCHES: dict[bool, dict[Tile, list[tuple[Tile, int]]]] = {False: {}, True: {}}
-"""Whether a cell faces up, and its numbers at the left, middle and right corner, at most one of them -1 for an unknown one:
-the tiles with these numbers, each with the first orientation that fits."""
+_MATCHES: dict[tuple[bool, Tile], list[tuple[Tile, int]]] = {}
+"""The tiles that match the placed tiles on a cell, each with its first orientation there. The key is whether the cell faces up,
+with the numbers at its left, middle and right corner; -1 stands for a number that is not known yet, of one corner at most."""
 for _tile in tiles(HIGHEST):
-    for _up, _matches in _MATCHES.items():
-        _turns = {corners(_tile, turn): turn for turn in reversed(range(len(ORIENTATIONS))) if _up == (turn % 2 == 0)}
-        for (_left, _middle, _right), _turn in _turns.items():
-            for _numbers in (
-                (_left, _middle, _right),
-                (-1, _middle, _right),
-                (_left, -1, _right),
-                (_left, _middle, -1),
-            ):
-                _matches.setdefault(_numbers, []).append((_tile, _turn))
+    _turns = {(turn % 2 == 0, corners(_tile, turn)): turn for turn in reversed(range(len(ORIENTATIONS)))}
+    for (_is_up, (_left, _middle, _right)), _turn in _turns.items():
+        for _known in ((_left, _middle, _right), (-1, _middle, _right), (_left, -1, _right), (_left, _middle, -1)):
+            _MATCHES.setdefault((_is_up, _known), []).append((_tile, _turn))
 
 
 @dataclass(frozen=True)
@@ -140,7 +134,7 @@ class Position:
         for cell in self.figure.frontier:
             left, middle, right = vertices(cell)
             numbers = known.get(left, -1), known.get(middle, -1), known.get(right, -1)
-            for tile, orientation in _MATCHES[faces_up(cell)].get(numbers, ()):
+            for tile, orientation in _MATCHES.get((faces_up(cell), numbers), ()):
                 if tile in tray:
                     third = corners(tile, orientation)[self._free_corner(cell)]
                     legal[config.wrapped(cell) * config.numbers + third] = tile, orientation, cell
@@ -375,7 +369,7 @@ class Position:
         return _deal(self.config, points, self.round + 1, self.seed, may_start)
 
     def _with(self, **changes: Any) -> "Position":
-        """The position with other values of fields, and of ``figure`` if the placements change."""
+        """The position with other values of some fields; changed placements need a changed ``figure``."""
         after = object.__new__(Position)
         after.__dict__.update(self.__dict__, **changes)
         after.__dict__.pop("_legal_placements", None)
