@@ -139,7 +139,7 @@ def puzzles(page: Page, server: Server) -> Iterator[str]:
         page.open(f"/puzzle/{game}/1").page.wait_for_selector(".board svg")
         yield f"puzzle, {game}"
         page.page.click('[data-focus="action-bulb"]')
-        page.page.wait_for_timeout(300)
+        page.page.wait_for_selector('[data-focus="next-puzzle"]')
         yield f"solution, {game}"
 
 
@@ -155,7 +155,7 @@ def studies(page: Page, server: Server) -> Iterator[str]:
     wait('[data-focus="opponent"]')
     yield "playing on"
     click("#tab-explorer")
-    page.page.wait_for_timeout(500)
+    wait(".explorer .caption")
     yield "explorer"
     click('[data-focus="action-share"]')
     wait("dialog[open]")

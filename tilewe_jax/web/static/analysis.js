@@ -4,7 +4,7 @@ import { lineChart } from "./chart.js";
 import { EMPTY, h, numeral, percent, render, signed } from "./dom.js";
 import { icon } from "./icons.js";
 import { listed, message, plural, t } from "./language.js";
-import { shortMove } from "./moves.js";
+import { notation, shortMove } from "./moves.js";
 import { colorOf, moveSwatch, swatch } from "./seats.js";
 import { attempt } from "./speech.js";
 import { preference } from "./storage.js";
@@ -194,7 +194,7 @@ export class AnalysisPanel {
                 {},
                 h(
                   "button.link",
-                  { title: candidate.name, dataset: { focus: `candidate-${candidate.id}` }, onclick: () => this.#show(candidate), onmouseenter: () => this.#show(candidate, true), onmouseleave: () => this.#show(null) },
+                  { title: notation(candidate), dataset: { focus: `candidate-${candidate.id}` }, onclick: () => this.#show(candidate), onmouseenter: () => this.#show(candidate, true), onmouseleave: () => this.#show(null) },
                   shortMove(candidate),
                 ),
                 candidate.id === played?.id && h("span.badge", {}, "played"),

@@ -172,7 +172,7 @@ class EditorPage {
       h(
         "label.field",
         {},
-        h("span", {}, "Game"),
+        h("span", {}, "Which game"),
         h(
           "select",
           { dataset: { focus: "editor-game" }, onchange: (event) => this.#start(event.target.value, {}, null) },

@@ -3,7 +3,7 @@
 import { LOCAL } from "./backend.js";
 import { h, percent, render, signed } from "./dom.js";
 import { plural, t } from "./language.js";
-import { shortMove } from "./moves.js";
+import { notation, shortMove } from "./moves.js";
 import { preference } from "./storage.js";
 import { ghostOf } from "./analysis.js";
 
@@ -155,6 +155,6 @@ export class ExplorerPanel {
       this.preview = null;
       this.follow(move.id);
     };
-    return h("td", {}, h("button.link", { title: move.name, dataset: { focus: `explore-${move.id}` }, onclick: play, onmouseenter: show(move), onmouseleave: show(null), onfocus: show(move), onblur: show(null) }, shortMove(move)));
+    return h("td", {}, h("button.link", { title: notation(move), dataset: { focus: `explore-${move.id}` }, onclick: play, onmouseenter: show(move), onmouseleave: show(null), onfocus: show(move), onblur: show(null) }, shortMove(move)));
   }
 }

@@ -22,6 +22,11 @@ export function shortMove(move) {
   }
 }
 
+/** A move in the notation of records; a draw and a pass in the language of the page. */
+export function notation({ name }) {
+  return name === "draw" || name === "pass" ? shortMove({ kind: name }) : name;
+}
+
 /** The points of a move, "+15", in games that score each move. */
 export function gainOf(move) {
   return move.gain === undefined ? "" : signed(move.gain);

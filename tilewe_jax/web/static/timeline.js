@@ -3,7 +3,7 @@
 import { h, render, verbatim } from "./dom.js";
 import { icon } from "./icons.js";
 import { message, t } from "./language.js";
-import { gainOf, shortMove } from "./moves.js";
+import { gainOf, notation, shortMove } from "./moves.js";
 import { moveSwatch } from "./seats.js";
 
 export class Timeline {
@@ -42,7 +42,7 @@ export class Timeline {
             "button",
             {
               className: `move ${game.at === index + 1 ? "shown" : ""}`,
-              title: move.name,
+              title: notation(move),
               "aria-current": game.at === index + 1 ? "true" : null,
               dataset: { focus: `move-${index}` },
               onclick: () => game.goTo(index + 1),
@@ -70,7 +70,7 @@ export class Timeline {
     const others = tree?.others(index) ?? [];
     return [
       comment && h("p.comment", {}, verbatim(comment)),
-      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: t`Other moves instead of move ${index + 1}` }, others.map(({ move, isGame, show }) => h("button.quiet", { title: move.name, dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), `${isGame ? t("game: ") : ""}${shortMove(move)}`))),
+      others.length > 0 && h("div.row.others", { role: "group", ariaLabel: t`Other moves instead of move ${index + 1}` }, others.map(({ move, isGame, show }) => h("button.quiet", { title: notation(move), dataset: { focus: `other-${index}-${move.id}` }, onclick: show }, moveSwatch(this.game, move), `${isGame ? t("game: ") : ""}${shortMove(move)}`))),
     ];
   }
 }

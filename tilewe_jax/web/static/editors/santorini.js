@@ -87,7 +87,7 @@ export class SantoriniEditor extends PositionEditor {
   }
 
   tools() {
-    const choices = [["up", t("Build")], ["down", t("Take down"), t("Take a level down (right click)")], ...[0, 1].map((player) => [player, [swatch(this.view, player), t("Worker")], t`worker of ${name(player)}`])];
+    const choices = [["up", t("Build up")], ["down", t("Take down"), t("Take a level down (right click)")], ...[0, 1].map((player) => [player, [swatch(this.view, player), t("Worker")], t`worker of ${name(player)}`])];
     return this.radios("mode", "A click on a cell", choices, this.mode, (mode) => this.#choose(mode));
   }
 
