@@ -174,7 +174,7 @@ class Lobby {
 
   #item(game, action) {
     const details = [optionsInWords(game.options), plural(game.moves, "move")].filter(Boolean).join(" · ");
-    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", {}, verbatim(game.names.map((name) => shownName(message(name))).join(" – "))), h("span.muted", {}, details)), action(game));
+    return h("li", {}, h("span.what", {}, h("b", {}, about(game.game, this.catalogue).title), h("span", { translate: false }, verbatim(game.names.map((name) => shownName(message(name))).join(" – "))), h("span.muted", {}, details)), action(game));
   }
 
   async #join(game) {
