@@ -25,7 +25,7 @@ _NAME = 36
 
 Row = dict[str, Any]
 Point = tuple[int, float, float, float]
-"""Iteration, place on the horizontal axis, value, and half the width of the value's 95 % interval, NaN if it has none."""
+"""Iteration, place on the horizontal axis, value, and half the width of the 95 % interval of the value; NaN if unknown."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Group:
     """Runs of the same settings and different seeds."""
 
     name: str
-    """What distinguishes the group from others."""
+    """Settings in which the group differs from others."""
     runs: Sequence[tuple[list[Row], list[Row]]]
     """The rows of the iterations and of the evaluations of each run."""
 
@@ -116,8 +116,8 @@ def over(
 def mean_curve(runs: Iterable[Sequence[Point]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean over runs: places, values, and half the widths of the 95 % intervals, at most 200 points.
 
-    The curve has the iterations that all runs have. The interval is that of the mean over seeds, and of a single run that of
-    its own points.
+    The curve has the iterations that all runs have. The intervals of several runs are for the mean over seeds; a single run
+    keeps the intervals of its points.
     """
     tables = [{iteration: rest for iteration, *rest in run} for run in runs]
     shared = [iteration for iteration in tables[0] if all(iteration in table for table in tables)]

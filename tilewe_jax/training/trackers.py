@@ -17,7 +17,7 @@ class Tracker(Protocol):
         """Add numbers of an iteration by name."""
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Send all numbers that are still buffered."""
 
 
 def check(config: TrainConfig) -> None:
@@ -39,7 +39,7 @@ def start(folder: Path, config: TrainConfig, iteration: int) -> list[Tracker]:
 
 
 class _TensorBoard:
-    """Events in the folder ``events`` of the run. Those of iterations that a resumed run repeats are hidden."""
+    """Events in the folder ``events`` of the run. TensorBoard hides the events of iterations that a resumed run repeats."""
 
     def __init__(self, folder: Path, iteration: int) -> None:
         module = optional_import("tensorboardX", "tensorboard")
