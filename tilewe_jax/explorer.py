@@ -23,7 +23,7 @@ _BOOK_LIMIT = 1 << 26
 """Maximum size of a book in bytes."""
 
 
-class Canonical:
+class _Canonical:
     """A position up to symmetry."""
 
     def __init__(self, game: HostGame, position: HostPosition) -> None:
@@ -100,7 +100,7 @@ class Index:
         position, kind = game.init_from_deal(deal), _kind(game)
         for action in actions[: self.max_plies]:
             after = position.after(action)  # raises for an illegal action
-            canonical = Canonical(game, position)
+            canonical = _Canonical(game, position)
             tallies = self._tallies.get((kind, canonical.key))
             if tallies is None and not self.is_full:
                 tallies = self._tallies[kind, canonical.key] = {}
@@ -114,7 +114,7 @@ class Index:
         Raises ``ValueError`` for a game that cannot be explored.
         """
         check_game(game)
-        canonical = Canonical(game, position)
+        canonical = _Canonical(game, position)
         return _by_action(canonical, position, self._tallies.get((_kind(game), canonical.key), {}))
 
 
@@ -151,7 +151,7 @@ def book_table(game: HostGame, position: HostPosition) -> list[dict[str, Any]]:
     """
     if not has_book(game):
         return []
-    canonical = Canonical(game, position)
+    canonical = _Canonical(game, position)
     moves = _by_action(canonical, position, _book(game).get(canonical.key, {}))
     player = position.current_player
     return [
@@ -190,7 +190,7 @@ def _book(game: HostGame) -> dict[int, dict[int, _BookMove]]:
         position = game.init_from_deal(None)
         for action in row["actions"]:
             position = position.after(action)
-        canonical = Canonical(game, position)
+        canonical = _Canonical(game, position)
         book[canonical.key] = {canonical.move(action): move for action, move in evaluated(key)}
     return book
 
@@ -208,7 +208,7 @@ def _kind(game: HostGame) -> str:
     return f"{game.id} {json.dumps(game.options, sort_keys=True)}"
 
 
-def _by_action(canonical: Canonical, position: HostPosition, by_move: Mapping[int, Any]) -> dict[int, Any]:
+def _by_action(canonical: _Canonical, position: HostPosition, by_move: Mapping[int, Any]) -> dict[int, Any]:
     """Return values of canonical moves by legal action, in the order of descending ``count`` if they have one."""
     rest, found = dict(by_move), {}
     for action in position.legal_actions() if rest else ():

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from tests.tilewe_jax.cli.test_cli import run
-from tests.toy import SHORT, TOY
+from tests.toy import TOY
 from tilewe_jax import settings
 from tilewe_jax.training import Program, comparison, curves, metrics
 from tilewe_jax.training import run as training
@@ -117,9 +117,8 @@ def test_one_command_trains_several_seeds(
     assert [row["iteration"] for row in metrics.read(folder / "seed1" / metrics.METRICS)] == [1, 2]
 
 
-def test_weights_and_biases_continues_its_run(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_and_biases_continues_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for the package, whose run is sent to a server, records the calls."""
-    monkeypatch.setattr(training, "Program", lambda config, devices: program)
     given: list[dict[str, Any]] = []
     logged: list[dict[str, Any]] = []
     ends: list[bool] = []
@@ -129,13 +128,14 @@ def test_weights_and_biases_continues_its_run(program: Program, tmp_path: Path, 
         return SimpleNamespace(define_metric=lambda *_, **__: None, log=logged.append, finish=lambda: ends.append(True))
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
-    evaluated = replace(SHORT.evaluation, eval_every=1)
-    config = replace(SHORT, wandb="project", evaluation=evaluated, iterations=1)
-    training.train(config, tmp_path / "run", quiet=True)
-    training.train(replace(config, iterations=2), tmp_path / "run", resume=True, quiet=True)
+    folder = made_run(tmp_path / "run", 1, [1.0, 0.5])
+    (evaluation,) = metrics.read(folder / metrics.EVALUATIONS)
+    for iteration in (2, 3):
+        log = metrics.Log(folder, replace(TOY, tensorboard=False, wandb="project"), None, iteration)
+        log.add_evaluation(iteration, 1.0, {"opponents": evaluation["opponents"]})
+        log.close()
     assert [(row["project"], row["name"], row["resume"]) for row in given] == [("project", "run", "allow")] * 2
     assert given[0]["id"] == given[1]["id"]
     assert given[0]["config"]["game"]["id"] == "tilewe"
-    assert [row["iteration"] for row in logged if "games" in row] == [1, 2]
-    assert [row["iteration"] for row in logged if "win_rate/random" in row] == [1, 2]
+    assert logged == [{"iteration": iteration, "win_rate/random": 0.25} for iteration in (2, 3)]
     assert len(ends) == 2
