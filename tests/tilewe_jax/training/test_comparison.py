@@ -130,12 +130,12 @@ def test_weights_and_biases_continues_its_run(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
     folder = made_run(tmp_path / "run", 1, [1.0, 0.5])
     (evaluation,) = metrics.read(folder / metrics.EVALUATIONS)
-    for iteration in (2, 3):
-        log = metrics.Log(folder, replace(TOY, tensorboard=False, wandb="project"), None, iteration)
+    for iteration in (3, 4):
+        log = metrics.Log(folder, replace(TOY, tensorboard=False, wandb="project"), None, iteration - 1)
         log.add_evaluation(iteration, 1.0, {"opponents": evaluation["opponents"]})
         log.close()
     assert [(row["project"], row["name"], row["resume"]) for row in given] == [("project", "run", "allow")] * 2
     assert given[0]["id"] == given[1]["id"]
     assert given[0]["config"]["game"]["id"] == "tilewe"
-    assert logged == [{"iteration": iteration, "win_rate/random": 0.25} for iteration in (2, 3)]
+    assert logged == [{"iteration": iteration, "win_rate/random": 0.25} for iteration in (3, 4)]
     assert len(ends) == 2
