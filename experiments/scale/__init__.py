@@ -1,0 +1,1 @@
+"""The cost of training on more devices, processes and hosts."""
