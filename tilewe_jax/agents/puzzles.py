@@ -100,7 +100,7 @@ class PuzzleFinder:
         line = (win, *self._margins.line(state, self._margins.solve(state)))
         if not self._end(positions[move], line).is_terminal:
             return None  # best play after the winning move is not proven to the end
-        num_asked = 1 + self._num_only_wins(deal, actions[:move], line)
+        num_asked = 1 + self._num_only_wins(deal, actions[:move], positions[move], line)
         return Puzzle(deal, tuple(actions[:move]), positions[move].current_player, line, num_asked, num_legal, not is_hard)
 
     @staticmethod
@@ -115,13 +115,9 @@ class PuzzleFinder:
         solution = self._outcomes.solve(state, without=win)
         return bool(solution.has_outcome and solution.returns[position.current_player] != 1.0)
 
-    def _num_only_wins(self, deal: Any, actions: Sequence[int], line: Sequence[int]) -> int:
+    def _num_only_wins(self, deal: Any, actions: Sequence[int], position: HostPosition, line: Sequence[int]) -> int:
         """Return the number of further actions of the player in a line that are the only wins, up to the first other one."""
-        count, before = 0, list(actions)
-        position = self._host.init_from_deal(deal)
-        for action in before:
-            position = position.after(action)
-        player = position.current_player
+        count, before, player = 0, list(actions), position.current_player
         for number, action in enumerate(line):
             if number and position.current_player == player:
                 if len(position.legal_actions()) == 1 or not self._is_only_win(

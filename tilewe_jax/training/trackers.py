@@ -8,6 +8,7 @@ from uuid import uuid4
 from tilewe_jax import settings
 from tilewe_jax.training.config import TrainConfig
 from tilewe_jax.utils.extras import optional_import
+from tilewe_jax.utils.files import replacing
 
 
 class Tracker(Protocol):
@@ -59,7 +60,8 @@ class _WeightsAndBiases:
     def __init__(self, folder: Path, config: TrainConfig) -> None:
         identifier = folder / "wandb.id"
         if not identifier.exists():
-            identifier.write_text(uuid4().hex)
+            with replacing(identifier) as file:
+                file.write(uuid4().hex)
         self._run: Any = optional_import("wandb", "wandb").init(
             project=config.wandb,
             name=folder.name,

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from tilewe_jax.utils.words import noun_of
+
 _MAX_NAMED = 8
 """Maximum number of jobs that a message names."""
-_SINGULAR = {"processes": "process", "shards": "shard"}
 
 
 def versions() -> dict[str, str]:
@@ -43,8 +44,7 @@ def numbered(numbers: Iterable[int], nouns: str) -> str:
     """
     ordered = sorted(numbers)
     more = f" and {len(ordered) - _MAX_NAMED} more" if len(ordered) > _MAX_NAMED else ""
-    noun = nouns if len(ordered) > 1 else _SINGULAR[nouns]
-    return f"{noun} {', '.join(map(str, ordered[:_MAX_NAMED]))}{more}"
+    return f"{noun_of(len(ordered), nouns)} {', '.join(map(str, ordered[:_MAX_NAMED]))}{more}"
 
 
 def differences(values: dict[int, dict[str, Any]], nouns: str) -> str:

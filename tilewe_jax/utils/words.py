@@ -8,6 +8,7 @@ _SINGULAR = {
     "hashes": "hash",
     "studies": "study",
     "matches": "match",
+    "processes": "process",
     "corners of the opponent": "corner of the opponent",
 }
 
@@ -18,7 +19,16 @@ def counted(number: int, nouns: str) -> str:
     >>> counted(1, "games"), counted(1200, "games")
     ('1 game', '1,200 games')
     """
-    return f"{number:,} {nouns if number != 1 else _SINGULAR.get(nouns, nouns.removesuffix('s'))}"
+    return f"{number:,} {noun_of(number, nouns)}"
+
+
+def noun_of(number: int, nouns: str) -> str:
+    """Return the form of a noun, given in the plural, that follows a number.
+
+    >>> noun_of(1, "processes"), noun_of(2, "processes")
+    ('process', 'processes')
+    """
+    return nouns if number != 1 else _SINGULAR.get(nouns, nouns.removesuffix("s"))
 
 
 Difference = tuple[float, str, str, str]

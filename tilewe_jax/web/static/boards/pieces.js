@@ -1,5 +1,7 @@
 // Pieces and their orientations, as the server lists them: [{id, name, piece, cells}].
 
+import { pieceSvg } from "../render/tilewe-game.js";
+
 const key = (cells) => cells.map(String).sort().join(" ");
 
 function normalized(cells) {
@@ -40,4 +42,14 @@ export class Orientations {
 /** Width and height of normalized cells. */
 export function extent(cells) {
   return [1 + Math.max(...cells.map(([x]) => x)), 1 + Math.max(...cells.map(([, y]) => y))];
+}
+
+/** A picture of a piece in a colour, with its width and height in cells for the style. */
+export function sizedPiece(cells, color) {
+  const svg = pieceSvg(cells, String(color));
+  const [width, height] = extent(cells);
+  svg.style.setProperty("--w", width);
+  svg.style.setProperty("--h", height);
+  svg.setAttribute("aria-hidden", "true");
+  return svg;
 }

@@ -6,9 +6,9 @@ import { icon } from "../icons.js";
 import { message, plural, t } from "../language.js";
 import { markBoard } from "../lessons.js";
 import { colorSwatch } from "../seats.js";
-import { pieceSvg, PIECES } from "../render/tilewe-game.js";
+import { PIECES } from "../render/tilewe-game.js";
 import { BoardArea, cellName } from "./area.js";
-import { extent, Orientations } from "./pieces.js";
+import { extent, Orientations, sizedPiece } from "./pieces.js";
 
 const COARSE = matchMedia("(pointer: coarse)").matches; // touch instead of a mouse
 
@@ -413,7 +413,7 @@ export class PolyominoBoard extends BoardArea {
         { role: "radiogroup", ariaLabel: t`${title}, ${color.pieces.length} left`, onkeydown: (event) => this.#trayKey(event, color) },
         this.orientations.pieces.map((piece) => {
           const shown = piece === chosen ? orientation.cells : PIECES[piece];
-          if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, this.#pieceSvg(shown, color.index));
+          if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, sizedPiece(shown, color.index));
           return h(
             "button.piece",
             {
@@ -427,7 +427,7 @@ export class PolyominoBoard extends BoardArea {
               disabled: !current && !preparing,
               onclick: () => this.#choose(color, this.orientations.first(piece)),
             },
-            this.#pieceSvg(shown, color.index),
+            sizedPiece(shown, color.index),
           );
         }),
       ),
@@ -451,20 +451,11 @@ export class PolyominoBoard extends BoardArea {
     return [
       tool("previous", "Previous piece (P)", "previous"),
       tool("left", "Rotate left (Shift+R)", "rotateLeft"),
-      h("span.chosen", { ariaHidden: "true" }, this.#pieceSvg(this.#chosen.get(color.index).cells, color.index)),
+      h("span.chosen", { ariaHidden: "true" }, sizedPiece(this.#chosen.get(color.index).cells, color.index)),
       tool("right", "Rotate right (R)", "rotateRight"),
       tool("flip", "Flip (F)", "flip"),
       tool("next", "Next piece (N)", "next"),
     ];
-  }
-
-  #pieceSvg(cells, color) {
-    const svg = pieceSvg(cells, String(color));
-    const [width, height] = extent(cells);
-    svg.style.setProperty("--w", width);
-    svg.style.setProperty("--h", height);
-    svg.setAttribute("aria-hidden", "true");
-    return svg;
   }
 
   #smallTray(color) {
@@ -476,7 +467,7 @@ export class PolyominoBoard extends BoardArea {
       h(
         "div.tray-pieces",
         { role: "img", ariaLabel: t`Pieces left: ${color.pieces.join(", ") || t("none")}` },
-        color.pieces.map((piece) => h("span.piece", { title: piece }, this.#pieceSvg(PIECES[piece], color.index))),
+        color.pieces.map((piece) => h("span.piece", { title: piece }, sizedPiece(PIECES[piece], color.index))),
       ),
     );
   }

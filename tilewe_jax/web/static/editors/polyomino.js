@@ -5,9 +5,9 @@ import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { plural, t } from "../language.js";
 import { cellName } from "../boards/area.js";
-import { extent, Orientations } from "../boards/pieces.js";
+import { extent, Orientations, sizedPiece } from "../boards/pieces.js";
 import { colorSwatch } from "../seats.js";
-import { pieceSvg, PIECES } from "../render/tilewe-game.js";
+import { PIECES } from "../render/tilewe-game.js";
 import { PositionEditor } from "./base.js";
 
 const named = (name) => t(name).charAt(0).toUpperCase() + t(name).slice(1);
@@ -168,7 +168,7 @@ export class PolyominoEditor extends PositionEditor {
     return [
       this.tool("previous", "Previous piece (P)", "previous"),
       this.tool("left", "Rotate left (Shift+R)", "rotateLeft"),
-      h("span.chosen", { ariaHidden: "true" }, shape(this.orientation.cells, this.color)),
+      h("span.chosen", { ariaHidden: "true" }, sizedPiece(this.orientation.cells, this.color)),
       this.tool("right", "Rotate right (R)", "rotateRight"),
       this.tool("flip", "Flip (F)", "flip"),
       this.tool("next", "Next piece (N)", "next"),
@@ -197,11 +197,11 @@ export class PolyominoEditor extends PositionEditor {
           { role: "radiogroup", ariaLabel: title },
           this.orientations.pieces.map((piece) => {
             const shown = piece === chosen ? this.orientation.cells : PIECES[piece];
-            if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, shape(shown, this.color));
+            if (!left.has(piece)) return h("span.piece.used", { ariaHidden: "true" }, sizedPiece(shown, this.color));
             return h(
               "button.piece",
               { role: "radio", ariaChecked: String(piece === chosen), ariaLabel: `${piece}, ${plural(shown.length, "cell")}`, title: piece, dataset: { focus: `piece-${piece}`, piece }, onclick: () => { this.orientation = this.orientations.first(piece); this.page.update(); } },
-              shape(shown, this.color),
+              sizedPiece(shown, this.color),
             );
           }),
         ),
@@ -227,13 +227,4 @@ export class PolyominoEditor extends PositionEditor {
       this.names.map((name) => h("label.switch", {}, h("input", { type: "checkbox", checked: out.has(name), dataset: { focus: `out-${name}` }, onchange: (event) => set(name, event.target.checked) }), h("span", {}, named(name), h("small.muted", {}, "has passed for the rest of the game")))),
     );
   }
-}
-
-function shape(cells, color) {
-  const svg = pieceSvg(cells, String(color));
-  const [width, height] = extent(cells);
-  svg.style.setProperty("--w", width);
-  svg.style.setProperty("--h", height);
-  svg.setAttribute("aria-hidden", "true");
-  return svg;
 }
