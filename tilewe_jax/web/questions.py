@@ -1,5 +1,6 @@
 """Questions to engines, and the interface of engines."""
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +49,7 @@ class Question:
         """Number of positions to search."""
         return 1 if self.turns is None else len(self.turns)
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """Identifies the compiled search: positions with equal keys are searched in one batch."""
         return json.dumps([self.game, dict(self.options), self._settings], sort_keys=True)
