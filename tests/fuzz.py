@@ -321,7 +321,8 @@ class Inputs:
 
     def fuzz_analysis(self, rng: random.Random) -> str | None:
         from tilewe_jax.agents.analysis import AgentAnalyzer
-        from tilewe_jax.interop.analysis import AnalysisSession, Defaults
+        from tilewe_jax.interop.analysis import AnalysisSession
+        from tilewe_jax.interop.analysis_requests import Defaults
 
         request = rng.choice([*REQUESTS, {"id": 1, "game": "triominos", "deal": self.records[2][1]["deal"], "moves": ["draw"]}])
         line = json.dumps(mutated_json(rng, request) if rng.random() < 0.7 else request).encode()

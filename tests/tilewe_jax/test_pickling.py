@@ -44,7 +44,8 @@ from tilewe_jax.tilewe.engine import MoveExecutor
 
 NOT_SENT = {
     "hold processes, threads, streams or compiled functions": (
-        "agents arena device_position interop.analysis interop.gtp interop.gtp_client interop.single tilewe.tournament web"
+        "agents arena device_position interop.analysis interop.analysis_requests interop.gtp interop.gtp_client interop.single"
+        " tilewe.tournament web"
     ),
     "exist while a function is traced": (
         "endings games.polyomino.encoding games.polyomino.endings games.polyomino.heuristics records.Positions"

@@ -22,7 +22,8 @@ from tilewe_jax.agents.levels import is_name
 from tilewe_jax.agents.spec import AgentSpec, AnySearch
 from tilewe_jax.agents.timed_search import timed
 from tilewe_jax.game import Game
-from tilewe_jax.interop.analysis import Analysis, Candidate, GameSpec, Played, Request, Solved, block_size
+from tilewe_jax.interop.analysis import Analysis, Candidate, Solved, block_size
+from tilewe_jax.interop.analysis_requests import GameSpec, Played, Request
 from tilewe_jax.registry import make
 from tilewe_jax.search import Determinized, Search, SearchOutput
 from tilewe_jax.search.evaluators import best_of, play_out

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from tilewe_jax.game import Game, check_state
-from tilewe_jax.interop.analysis import Request, Solved
+from tilewe_jax.interop.analysis import Solved
+from tilewe_jax.interop.analysis_requests import Request
 from tilewe_jax.search.solve import DEFAULT_MAX_NODES, Solution, check_solvable, solve
 from tilewe_jax.settings import check_number
 

@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilewe_jax import records
 from tilewe_jax.host import HostPosition
-from tilewe_jax.interop.analysis import (
-    Analysis,
-    Candidate,
-    GameSpec,
-    Request,
-    RequestError,
-    Solved,
-    answer_of,
-    explained,
-    json_number,
-    read_moves,
-)
+from tilewe_jax.interop.analysis import Analysis, Candidate, Solved, answer_of, explained, json_number
+from tilewe_jax.interop.analysis_requests import GameSpec, Request, RequestError, read_moves
 from tilewe_jax.replay import recorded
 
 if TYPE_CHECKING:  # reviews need no JAX

@@ -65,7 +65,8 @@ class Analyze(GameOptions, Trust):
 
         from tilewe_jax.agents.analysis import AgentAnalyzer
         from tilewe_jax.host_games import make_host_game
-        from tilewe_jax.interop import analysis
+        from tilewe_jax.interop.analysis import AnalysisSession, serve_standard_streams
+        from tilewe_jax.interop.analysis_requests import Defaults, GameSpec
 
         game = self.make()
         settings = {"seed": self.seed, "score_playouts": self.score_playouts}
@@ -73,10 +74,10 @@ class Analyze(GameOptions, Trust):
             analyzer = AgentAnalyzer(
                 self.agent, self.batch, self.others, compiling=lambda: progress(None, "", quiet=True), **settings
             )
-            spec = analysis.GameSpec(make_host_game(game.id, **game.options), game.options)
+            spec = GameSpec(make_host_game(game.id, **game.options), game.options)
             print_notes([analyzer.prepare(spec)])
-        session = analysis.AnalysisSession(analysis.Defaults(game.id, game.options), analyzer, version("tilewe-jax"))
-        analysis.serve_standard_streams(session)
+        session = AnalysisSession(Defaults(game.id, game.options), analyzer, version("tilewe-jax"))
+        serve_standard_streams(session)
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ def _error_of(game: str, agent: str) -> str | None:
     """Return the reason why an agent cannot play a game, or ``None``. Prepares it as an engine does, without compilation."""
     from tilewe_jax.agents.analysis import AgentAnalyzer
     from tilewe_jax.host_games import make_host_game
-    from tilewe_jax.interop.analysis import GameSpec
+    from tilewe_jax.interop.analysis_requests import GameSpec
 
     settings = {"agent": agent, "max_seconds": _seconds(game, agent)}
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilewe_jax.agents.review import RecordedGame, review_of
 from tilewe_jax.host import HostGame
-from tilewe_jax.interop.analysis import GameSpec, Request
+from tilewe_jax.interop.analysis_requests import GameSpec, Request
 from tilewe_jax.web.limits import Buckets
 from tilewe_jax.web.questions import EngineError, Question
 from tilewe_jax.web.room import analysis_of, result_of

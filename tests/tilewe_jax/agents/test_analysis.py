@@ -21,7 +21,8 @@ from tilewe_jax.cli import main as cli
 from tilewe_jax.host import HostGame
 from tilewe_jax.host_games import make_host_game
 from tilewe_jax.interop import analysis
-from tilewe_jax.interop.analysis import Analysis, AnalysisSession, Defaults, GameSpec, Played, RequestError
+from tilewe_jax.interop.analysis import Analysis, AnalysisSession
+from tilewe_jax.interop.analysis_requests import Defaults, GameSpec, Played, RequestError
 from tilewe_jax.search.tree import ROOT
 
 GAME = TicTacToe()

@@ -17,7 +17,7 @@ from tilewe_jax.agents.analysis import SearchProgram
 from tilewe_jax.agents.book import Book, BookMove, BookPosition
 from tilewe_jax.arena.book_builder import BookBuilder, BookSettings
 from tilewe_jax.arena.match import play_match
-from tilewe_jax.interop.analysis import Played
+from tilewe_jax.interop.analysis_requests import Played
 
 GAME = SymmetricTicTacToe()
 AGENT = "puct:num_simulations=20,num_candidates=9,num_playouts=1,num_samples=1,priors=false,score_weight=0"

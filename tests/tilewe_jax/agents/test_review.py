@@ -10,7 +10,8 @@ import pytest
 from tilewe_jax.agents.analysis import AgentAnalyzer
 from tilewe_jax.agents.review import MIN_POINTS, RecordedGame, accuracy_of, review_of
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.analysis import AnalysisSession, Defaults, GameSpec
+from tilewe_jax.interop.analysis import AnalysisSession
+from tilewe_jax.interop.analysis_requests import Defaults, GameSpec
 
 OPTIONS = {"size": 5, "pieces": ["O1", "I2", "I3", "L3"]}
 AGENT = "puct:num_simulations=12,num_candidates=8,num_playouts=0"

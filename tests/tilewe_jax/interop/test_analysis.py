@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 
 from tilewe_jax.host_games import make_host_game
-from tilewe_jax.interop.analysis import (
-    LINE_LIMIT,
-    Analysis,
-    AnalysisSession,
-    Candidate,
-    Defaults,
-    GameSpec,
-    Played,
-    action_of_move,
-    serve,
-)
+from tilewe_jax.interop.analysis import LINE_LIMIT, Analysis, AnalysisSession, Candidate, serve
+from tilewe_jax.interop.analysis_requests import Defaults, GameSpec, Played, action_of_move
 
 
 class Lowest:

@@ -17,7 +17,8 @@ from tilewe_jax.agents.analysis import AgentAnalyzer
 from tilewe_jax.agents.base import names_code
 from tilewe_jax.cli import main as cli
 from tilewe_jax.cli.common import GameOptions, Imports, Trust
-from tilewe_jax.interop.analysis import AnalysisSession, Defaults
+from tilewe_jax.interop.analysis import AnalysisSession
+from tilewe_jax.interop.analysis_requests import Defaults
 from tilewe_jax.networks import make, register_architecture, weights
 from tilewe_jax.networks.registry import registered_by, resolve
 from tilewe_jax.presets import configured

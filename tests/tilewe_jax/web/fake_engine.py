@@ -14,17 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewe_jax.interop.analysis import (
-    Analysis,
-    AnalysisSession,
-    Candidate,
-    Defaults,
-    GameSpec,
-    Played,
-    Request,
-    Solved,
-    serve_standard_streams,
-)
+from tilewe_jax.interop.analysis import Analysis, AnalysisSession, Candidate, Solved, serve_standard_streams
+from tilewe_jax.interop.analysis_requests import Defaults, GameSpec, Played, Request
 
 
 class Fake:

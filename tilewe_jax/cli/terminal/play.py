@@ -27,7 +27,7 @@ from tilewe_jax.cli.terminal.viewer import Replay
 from tilewe_jax.games.polyomino.notation import cell_name
 from tilewe_jax.host import HostPosition, Offer, shared_win
 from tilewe_jax.host_games import OFFERS
-from tilewe_jax.interop.analysis import action_of_move
+from tilewe_jax.interop.analysis_requests import action_of_move
 from tilewe_jax.utils.files import replacing
 from tilewe_jax.utils.words import counted
 
