@@ -19,8 +19,8 @@ from tilewe_jax.utils.words import counted
 if TYPE_CHECKING:
     from tilewe_jax.host import HostGame
     from tilewe_jax.records import Record
+    from tilewe_jax.web.database import Database
     from tilewe_jax.web.session import Session
-    from tilewe_jax.web.store import Database
     from tilewe_jax.web.stored import StoredGame
 
 _DAY = 86_400.0
@@ -48,7 +48,7 @@ def _failures() -> Iterator[None]:
 @contextlib.contextmanager
 def _database(path: Path) -> "Iterator[Database]":
     """Open a database for reading, also while a server uses it."""
-    from tilewe_jax.web.store import open_database
+    from tilewe_jax.web.database import open_database
 
     with _failures(), contextlib.closing(open_database(path)) as database:
         yield database
@@ -245,7 +245,7 @@ class Backup(_DatabaseFile):
     """The new file; by default the name of the database with the time."""
 
     def run(self) -> None:
-        from tilewe_jax.web.store import back_up, free_name
+        from tilewe_jax.web.database import back_up, free_name
 
         now = datetime.now().strftime("%Y%m%d-%H%M%S")
         backup = self.out or free_name(self.data.with_name(f"{self.data.name}.{now}"))
@@ -268,7 +268,7 @@ class Check(_DatabaseFile, Json):
     """
 
     def run(self) -> None:
-        from tilewe_jax.web.store import integrity
+        from tilewe_jax.web.database import integrity
 
         games = studies = 0
         with _failures():

@@ -11,6 +11,7 @@ import pytest
 
 from tests.tilewe_jax.cli.test_cli import run
 from tests.tilewe_jax.web.support import joined, new_game, play_out, serving
+from tilewe_jax.web import database as databases
 from tilewe_jax.web import store as stores
 from tilewe_jax.web.store import Store
 from tilewe_jax.web.stored import StoreError
@@ -205,7 +206,8 @@ def test_older_tables_are_migrated_after_a_backup(
 ) -> None:
     steps = {1: "ALTER TABLE games ADD COLUMN stars INTEGER NOT NULL DEFAULT 0;", 2: "UPDATE games SET stars = 3;"}
     monkeypatch.setattr(stores, "MIGRATIONS", steps)
-    monkeypatch.setattr(stores, "SCHEMA_VERSION", 3)
+    for module in (databases, stores):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 3)
     code, _, err = games_db(capsys, "list", database)
     assert (code, "version 1" in err) == (1, True)
     store = Store(database)
@@ -230,7 +232,8 @@ def test_older_tables_are_migrated_after_a_backup(
 @pytest.mark.parametrize("fault", ["UPDATE games SET nothing = 1;", "DROP TABLE studies; SELECT * FROM studies;"])
 def test_a_failed_migration_changes_nothing(database: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MIGRATIONS", {1: "ALTER TABLE games ADD COLUMN stars INTEGER;", 2: fault})
-    monkeypatch.setattr(stores, "SCHEMA_VERSION", 3)
+    for module in (databases, stores):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", 3)
     for name in ("games.version-1", "games.version-2"):
         with pytest.raises(StoreError, match=f"{name} is a backup"):
             Store(database)
