@@ -63,6 +63,9 @@ class Serve(Trust):
     that games do not wait for them. 0 starts none, for people and bots."""
     games: Annotated[tuple[Path, ...], Option("FILE ...")] = ()
     """Files of games, records or .blksgf, whose moves the explorer of a study counts."""
+    offline: Folder = None
+    """Let people keep the page in their browsers, and play there without a network: at one screen, or against players in plain
+    Python. FOLDER is the unpacked npm package pyodide, as for the command site."""
     metrics: Annotated[tuple[str, ...], Option("ADDRESS ...")] = ()
     """Addresses or networks like 10.0.0.0/8 that may read the measurements at /metrics, besides this machine."""
 
@@ -118,6 +121,17 @@ class Serve(Trust):
             text = str(error).replace("unknown setting", "unknown limit")
             raise UsageError(text if text.startswith("--limit") else f"--limit: {text}") from None
 
+    def _offline(self) -> dict[str, bytes] | None:
+        """The files of the page without a server. Raises ``UsageError``."""
+        from tilewe_jax.web.site import SiteError, site_files
+
+        if self.offline is None:
+            return None
+        try:
+            return site_files(self.offline, is_at_server=True)
+        except (OSError, SiteError) as error:
+            raise UsageError(f"--offline: {error}") from None
+
     def _print_limits(self) -> None:
         table = Rows("limit", "value", "about", wrap=("about",))
         for row in listing(self._limits()):
@@ -139,6 +153,7 @@ class Serve(Trust):
             return
         self._check()
         limits = self._limits()
+        offline = self._offline()
         metrics_clients = [_network("--metrics", text) for text in self.metrics]
         proxies = [_network("--trusted-proxy", text) for text in self.trusted_proxy]
         import uvicorn
@@ -175,6 +190,7 @@ class Serve(Trust):
             metrics_clients=(*LOOPBACK, *metrics_clients),
             base_path=self.base_path,
             games=self.games,
+            offline=offline,
         )
         config = server_config(app, limits, monitor, proxies)
         host, port = listener.getsockname()[:2]

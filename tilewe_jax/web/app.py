@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import hashlib
 import logging
+import mimetypes
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -24,7 +26,7 @@ from tilewe_jax.web.catalog import Agent, catalog, games_script, languages_scrip
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.explore import Explorers
 from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
-from tilewe_jax.web.guard import FORWARDING_HEADERS, LOOPBACK, Guard, Network, includes
+from tilewe_jax.web.guard import FORWARDING_HEADERS, LOOPBACK, SECURITY_HEADERS, Guard, Network, includes
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
 from tilewe_jax.web.messages import first_of, serve
@@ -36,6 +38,7 @@ from tilewe_jax.web.room import Room
 from tilewe_jax.web.rooms import Rooms
 from tilewe_jax.web.runs import Runs
 from tilewe_jax.web.session import RefusedError
+from tilewe_jax.web.site import offline_script, page_files
 from tilewe_jax.web.store import Store
 from tilewe_jax.web.stored import StoreError
 
@@ -49,6 +52,12 @@ MAX_ANIMATIONS = 8
 """Maximum number of waiting animations; one is drawn at a time, which takes seconds."""
 _NO_CACHE = {"cache-control": "no-cache"}
 """Browsers ask whether a file has changed, so that no old script runs with a new server."""
+_WASM_HEADERS = {
+    name: value.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'") for name, value in SECURITY_HEADERS.items()
+}
+"""Headers of the site below ``/offline/``, whose worker runs Pyodide, which is WebAssembly."""
+_PART = 1 << 16
+"""Size of a part of a response, in bytes. A client must read each part within ``Limits.response_seconds``."""
 
 PAGES = ("/", "/game/{id}", "/editor", "/study", "/study/{id}", "/puzzle", "/puzzle/{game}/{number}", "/dashboard")
 """Addresses of the page, whose script shows the view of each."""
@@ -79,7 +88,9 @@ class Server:
         monitor: Monitor,
         metrics_clients: Sequence[Network],
         games: Sequence[Path],
+        offline_bytes: int | None,
     ) -> None:
+        self.offline_bytes = offline_bytes
         self.limits, self.engines, self.store, self.monitor = limits, engines, store, monitor
         self.rooms = Rooms(store, engines, agents, analysis_agents, limits, monitor)
         self._metrics_clients = metrics_clients
@@ -177,6 +188,7 @@ class Server:
     async def catalog(self, request: Request) -> Response:
         """The offered games, and the state of the engines."""
         state = {"engine": self.rooms.engine_state, "version": self.version, "live": self.live is not None}
+        state |= {"offline": self.offline_bytes}
         games = [{**game, "levels": await self.rooms.levels(game["id"])} for game in self.games]
         return JSONResponse({"games": games, **state})
 
@@ -451,6 +463,41 @@ def _script(text: str) -> Endpoint:
     return endpoint
 
 
+def _files(files: Mapping[str, bytes]) -> Endpoint:
+    """Return the endpoint of files in memory. Their tags come from their contents: a browser loads only changed files again."""
+    tags = {name: f'"{hashlib.sha256(data).hexdigest()[:32]}"' for name, data in files.items()}
+
+    async def parts(data: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(data), _PART):
+            yield data[start : start + _PART]
+
+    async def endpoint(request: Request) -> Response:
+        name = request.path_params["path"] or "index.html"
+        if name not in files:
+            raise HTTPException(404)
+        headers = {**_WASM_HEADERS, **_NO_CACHE, "etag": tags[name]}
+        if tags[name] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        headers["content-length"] = str(len(files[name]))
+        return StreamingResponse(parts(files[name]), headers=headers, media_type=mimetypes.guess_type(name)[0])
+
+    return endpoint
+
+
+def _offline(page: str, site: Mapping[str, bytes]) -> tuple[list[BaseRoute], int]:
+    """Return the routes of the page without a server and of the service worker that keeps it, and the size of all kept files.
+
+    Args:
+      page: HTML of the server's page.
+      site: files of the page without a server.
+    """
+    kept = {"./": page.encode(), **page_files(), "offline/": site["index.html"]}
+    kept |= {f"offline/{name}": data for name, data in site.items()}
+    script = offline_script(kept, games="offline/").decode()
+    routes: list[BaseRoute] = [Route("/offline.js", _script(script)), Route("/offline/{path:path}", _files(site))]
+    return routes, sum(map(len, kept.values()))
+
+
 def create_app(
     store: Store,
     engines: EnginePool | None = None,
@@ -465,6 +512,7 @@ def create_app(
     metrics_clients: Sequence[Network] = LOOPBACK,
     base_path: str = "",
     games: Sequence[Path] = (),
+    offline: Mapping[str, bytes] | None = None,
 ) -> Starlette:
     """Return the application of a server.
 
@@ -481,9 +529,13 @@ def create_app(
       metrics_clients: addresses that may read the measurements.
       base_path: prefix of all paths, like ``/games``; empty for none.
       games: files of games for the explorer.
+      offline: files of the page without a server, see ``site_files``; ``None`` for a server that does not offer it.
     """
     limits, monitor = limits or Limits(), monitor or Monitor()
-    server = Server(store, engines, agents or {}, analysis_agents or {}, limits, runs, live, monitor, metrics_clients, games)
+    page = page_at(base_path)
+    offline_routes, offline_bytes = _offline(page, offline) if offline else ([], None)
+    agents, analysis_agents = agents or {}, analysis_agents or {}
+    server = Server(store, engines, agents, analysis_agents, limits, runs, live, monitor, metrics_clients, games, offline_bytes)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -542,6 +594,7 @@ def create_app(
         Route("/static/games.js", _script(games_script())),
         Route("/static/languages.js", _script(languages_script())),
         Mount("/static", _Static(directory=STATIC, check_dir=False)),
+        *offline_routes,
     ]
     if base_path:
         routes = [Route(base_path, lambda request: RedirectResponse(f"{base_path}/")), Mount(base_path, routes=routes)]
@@ -551,5 +604,5 @@ def create_app(
         exception_handlers={HTTPException: _error, 500: _error},
         lifespan=lifespan,
     )
-    app.state.server, app.state.page = server, page_at(base_path)
+    app.state.server, app.state.page = server, page
     return app

@@ -1,4 +1,4 @@
-"""Writes the page without a server: a folder of static files, with Pyodide and the modules of ``local``."""
+"""The page without a server: static files, with Pyodide and the modules of ``local``, in a folder or below a server's page."""
 
 import hashlib
 import io
@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from tilewe_jax.web import puzzles
@@ -62,8 +63,12 @@ def archive(files: dict[str, Path]) -> bytes:
     return content.getvalue()
 
 
-def index_page() -> str:
-    """Return the page's HTML with relative addresses, and without what needs a server."""
+def index_page(is_at_server: bool = False) -> str:
+    """Return the page's HTML with relative addresses, and without the texts and links that need a server.
+
+    Args:
+      is_at_server: whether a server offers the page below its own, to which the page then links.
+    """
     page = (_WEB / "static" / "index.html").read_text(encoding="utf-8")
     changes = [
         (
@@ -79,8 +84,9 @@ def index_page() -> str:
     for old, new in changes:
         assert old in page, old
         page = page.replace(old, new)
-    page, removed = re.subn(r'\n *<a href="/dashboard"[^\n]*', "", page)
-    assert removed == 1
+    online = '\n        <a href="../">Online</a>' if is_at_server else ""
+    page, replaced = re.subn(r'\n *<a href="/dashboard"[^\n]*', online, page)
+    assert replaced == 1
     return page
 
 
@@ -110,30 +116,10 @@ def write_site(folder: Path, pyodide: Path) -> dict[str, int]:
 
     Raises ``SiteError`` for a folder without Pyodide or with other content, and ``OSError`` if a file cannot be written.
     """
-    version = pyodide_version(pyodide)
     if folder.exists() and any(folder.iterdir()) and not (folder / "offline.js").is_file():
         raise SiteError(f"{folder} has other files; name a new folder or one with an earlier site")
-    contents: dict[str, bytes | Path] = {
-        f"static/{file.relative_to(_WEB / 'static').as_posix()}": file
-        for file in sorted((_WEB / "static").rglob("*"))
-        if file.is_file() and file.name != "index.html"
-    }
-    contents |= {f"static/render/{file.name}": file for file in sorted((_PACKAGE / "draw" / "static").iterdir())}
-    contents |= {f"pyodide/{name}": pyodide / name for name in PYODIDE}
-    contents |= {
-        "index.html": index_page().encode(),
-        "static/backend.js": _WEB / "static_site" / "backend.js",
-        "static/worker.js": _WEB / "static_site" / "worker.js",
-        "static/games.js": games_script().encode(),
-        "static/languages.js": languages_script().encode(),
-        "static/catalog.json": json.dumps(local_catalog()).encode(),
-        "python/tilewe_jax.zip": archive(needed_modules()),
-        "pyodide/LICENSE.txt": _WEB / "static_site" / "pyodide_license.txt",
-        "pyodide/VERSION.txt": f"Pyodide {version}, https://github.com/pyodide/pyodide\n".encode(),
-    }
-    # All files are read before any is written, since ``pyodide`` may be a folder of the earlier site.
-    files = {name: content if isinstance(content, bytes) else content.read_bytes() for name, content in contents.items()}
-    files["offline.js"] = offline_script(files)
+    files = site_files(pyodide)  # read before any is written, since ``pyodide`` may be a folder of the earlier site
+    files["offline.js"] = offline_script(files | {"./": files["index.html"]}, games="./")
     for name, data in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,11 +130,57 @@ def write_site(folder: Path, pyodide: Path) -> dict[str, int]:
     return {name: len(data) for name, data in files.items()}
 
 
-def offline_script(contents: dict[str, bytes]) -> bytes:
-    """Return the service worker, which keeps these files under a name made from their contents."""
+def page_files() -> dict[str, bytes]:
+    """Return the files that the pages of the server and of the site share, by their paths below the page."""
+    files = {
+        f"static/{file.relative_to(_WEB / 'static').as_posix()}": file
+        for file in sorted((_WEB / "static").rglob("*"))
+        if file.is_file() and file.name != "index.html"
+    }
+    files |= {f"static/render/{file.name}": file for file in sorted((_PACKAGE / "draw" / "static").iterdir())}
+    scripts = {"static/games.js": games_script().encode(), "static/languages.js": languages_script().encode()}
+    return {name: file.read_bytes() for name, file in files.items()} | scripts
+
+
+def site_files(pyodide: Path, is_at_server: bool = False) -> dict[str, bytes]:
+    """Return the files of the site except its service worker, by their paths.
+
+    Args:
+      pyodide: the unpacked npm package ``pyodide``.
+      is_at_server: whether a server offers the site below its own page, whose service worker keeps the site too.
+
+    Raises ``SiteError`` for a folder without Pyodide, and ``OSError`` if a file cannot be read.
+    """
+    version = pyodide_version(pyodide)
+    backend = (_WEB / "static_site" / "backend.js").read_text(encoding="utf-8")
+    if is_at_server:
+        assert '"../offline.js"' in backend
+        backend = backend.replace('"../offline.js"', '"../../offline.js"')
+    return {
+        **page_files(),
+        **{f"pyodide/{name}": (pyodide / name).read_bytes() for name in PYODIDE},
+        "index.html": index_page(is_at_server).encode(),
+        "static/backend.js": backend.encode(),
+        "static/worker.js": (_WEB / "static_site" / "worker.js").read_bytes(),
+        "static/catalog.json": json.dumps(local_catalog()).encode(),
+        "python/tilewe_jax.zip": archive(needed_modules()),
+        "pyodide/LICENSE.txt": (_WEB / "static_site" / "pyodide_license.txt").read_bytes(),
+        "pyodide/VERSION.txt": f"Pyodide {version}, https://github.com/pyodide/pyodide\n".encode(),
+    }
+
+
+def offline_script(contents: Mapping[str, bytes], games: str) -> bytes:
+    """Return the service worker, which keeps files under a name made from their contents.
+
+    Args:
+      contents: the files by their addresses, relative to the service worker.
+      games: address of the folder with the site.
+    """
     digest = hashlib.sha256()
     for name, data in sorted(contents.items()):
         digest.update(f"{name} {hashlib.sha256(data).hexdigest()}\n".encode())
     script = (_WEB / "static_site" / "offline.js").read_text(encoding="utf-8")
-    files = json.dumps(["./", *sorted(contents)])
-    return script.replace("{version}", digest.hexdigest()[:16]).replace("{files}", files).encode()
+    values = {"version": digest.hexdigest()[:16], "games": games, "files": json.dumps(sorted(contents))}
+    for name, value in values.items():
+        script = script.replace(f"{{{name}}}", value)
+    return script.encode()

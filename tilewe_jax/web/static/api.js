@@ -1,16 +1,15 @@
 // The HTTP API of the server. Each failure is an Error with a message for the user.
 
+import { isAway, reached } from "./away.js";
 import { request as send } from "./backend.js";
 import { message, t } from "./language.js";
 
 /** Send a request; resolve to its successful response. */
 async function respond(path, options) {
-  let response;
-  try {
-    response = await send(path, options);
-  } catch {
-    throw new Error("The server cannot be reached. Check your connection and try again.");
-  }
+  const response = await send(path, options).catch(() => null);
+  const answered = response !== null && !isAway(response);
+  reached(answered);
+  if (!answered) throw Object.assign(new Error("The server cannot be reached. Check your connection and try again."), { away: true });
   if (!response.ok) {
     const body = await response.json().catch(() => null);
     const error = new Error(sentence(body?.error ?? t`The server answered with an error (${response.status}).`));

@@ -1,6 +1,7 @@
 // The WebSocket of a game: reconnects automatically and resumes from the last known move.
 
 import { sentence } from "./api.js";
+import { askServer } from "./away.js";
 import { connect } from "./backend.js";
 import { message, t } from "./language.js";
 
@@ -82,7 +83,9 @@ export class Connection {
     const socket = connect(`/api/games/${this.id}/socket`);
     this.#socket = socket;
     let heard = Date.now();
+    let opened = false;
     socket.onopen = () => {
+      opened = true;
       socket.send(JSON.stringify({ type: "join", token: this.token, ...this.handlers.known() }));
       clearInterval(this.#ping);
       this.#ping = setInterval(() => {
@@ -94,7 +97,10 @@ export class Connection {
       heard = Date.now();
       this.#receive(JSON.parse(event.data));
     };
-    socket.onclose = (event) => this.#lost(socket, event.code);
+    socket.onclose = (event) => {
+      if (!opened && !this.#closed) askServer();
+      this.#lost(socket, event.code);
+    };
   }
 
   #receive(message) {

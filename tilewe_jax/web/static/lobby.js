@@ -1,6 +1,7 @@
 // The lobby: all games, the form for a new game, and lists of games in progress.
 
 import { api, catalog } from "./api.js";
+import { offlineSection } from "./away.js";
 import { link, LOCAL } from "./backend.js";
 import { h, render, verbatim } from "./dom.js";
 import { icon } from "./icons.js";
@@ -12,7 +13,7 @@ import { resultsOf } from "./results.js";
 import { about } from "./rules.js";
 import { dailyCard } from "./puzzle.js";
 import { playersInWords, Setup } from "./setup.js";
-import { attempt } from "./speech.js";
+import { attempt, toast } from "./speech.js";
 import { keepToken, ownGames, ownSeat, preference, sharedSeats, tokenOf } from "./storage.js";
 import { dropField } from "./study.js";
 import { boardSvg } from "./render/tilewe-game.js";
@@ -37,10 +38,11 @@ class Lobby {
     this.finished = new Map(); // finished own games by id
     this.lists = h("div.lists", {});
     this.daily = h("section", { hidden: true });
+    this.offline = h("section.offline", { hidden: true });
     render(
       container,
-      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
-      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.daily, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go), h("a.button.editor-link", { href: link("/editor"), dataset: { link: "", focus: "editor-link" } }, icon("open"), "Position editor")))),
+      h("section.hero", {}, h("div", {}, h("h1", {}, "Choose a game"), h("p.lead", {}, LOCAL ? "Play against an engine at your level, or with others at this screen. Games stay in this browser." : "Play against an engine at your level, a friend, or anyone in the lobby.")), this.badge),
+      h("div.lobby", {}, h("section", { ariaLabel: "Games" }, this.own, this.cards), this.form, h("div.below", {}, this.daily, this.results, this.lists, h("section", {}, h("h2", {}, "Study"), dropField(go), h("a.button.editor-link", { href: link("/editor"), dataset: { link: "", focus: "editor-link" } }, icon("open"), "Position editor")), this.offline)),
     );
     this.#load();
   }
@@ -52,9 +54,10 @@ class Lobby {
   }
 
   async #load() {
-    const [catalogue, samples] = await Promise.all([attempt(() => catalog(true)), fetch(new URL("./samples.json", import.meta.url)).then((response) => response.json())]);
+    const [catalogue, samples] = await Promise.all([catalog(true).catch((error) => void (error.away || toast(error.message, "bad"))), fetch(new URL("./samples.json", import.meta.url)).then((response) => response.json())]);
     if (this.ended) return;
     if (!catalogue) {
+      render(this.cards, h("p.muted", {}, "The games appear here when the server answers."));
       this.timer = setTimeout(() => this.#load(), REFRESH);
       return;
     }
@@ -67,6 +70,7 @@ class Lobby {
     this.#engine();
     this.#refresh();
     dailyCard(this.daily);
+    offlineSection(this.offline, catalogue.offline);
   }
 
   #choose(id) {

@@ -39,7 +39,7 @@ function show() {
   leave();
   leave = () => {};
   const { path } = place();
-  for (const item of document.querySelectorAll(".top nav a")) {
+  for (const item of document.querySelectorAll(".top nav a[data-link]")) {
     const target = place(new URL(item.href)).path;
     const current = target === "/" ? path === "/" : path.startsWith(target);
     if (current) item.setAttribute("aria-current", "page");

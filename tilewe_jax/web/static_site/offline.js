@@ -1,12 +1,18 @@
-// A service worker that keeps all files of this folder, so that later visits need no network. Written by `tilewe-jax site`.
-// A new version takes over once no tab shows the old one, so that a page never mixes files of two versions.
+// A service worker that keeps the games in the browser, so that later visits need no network. `tilewe-jax site` writes it for a folder,
+// `tilewe-jax serve --offline` for its page: then it also keeps the page of the server, and shows it while the server is away.
+// A new version takes over once no tab shows the old one, so that the games never mix files of two versions.
 
 const PREFIX = `tilewe-jax ${self.registration.scope} `; // caches belong to the whole host
 const VERSION = `${PREFIX}{version}`;
-const FILES = {files};
+const address = (path) => new URL(path, self.location).href;
+const FILES = new Set({files}.map(address));
+const PAGE = address("./"); // the page for all addresses of the server
+const GAMES = address("{games}"); // the games in the browser, which never wait for the network
+const API = address("api/");
+const AWAY = [502, 503, 504]; // answers of a reverse proxy without its server
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(VERSION).then((cache) => cache.addAll(FILES)));
+  event.waitUntil(caches.open(VERSION).then((cache) => cache.addAll([...FILES])));
 });
 
 self.addEventListener("activate", (event) => {
@@ -15,6 +21,19 @@ self.addEventListener("activate", (event) => {
 });
 
 self.addEventListener("fetch", (event) => {
-  if (event.request.method !== "GET") return;
-  event.respondWith(caches.open(VERSION).then(async (cache) => (await cache.match(event.request, { ignoreSearch: true })) ?? fetch(event.request)));
+  const { request } = event;
+  const { origin, pathname } = new URL(request.url);
+  const file = origin + pathname;
+  if (request.method !== "GET") return;
+  if (file.startsWith(GAMES)) event.respondWith(kept(file).then((answer) => answer ?? fetch(request)));
+  else if (FILES.has(file)) event.respondWith(served(request, file));
+  else if (request.mode === "navigate" && !file.startsWith(API)) event.respondWith(served(request, PAGE));
 });
+
+const kept = async (file) => (await caches.open(VERSION)).match(file, { ignoreVary: true });
+
+/** The answer of the server, or the kept file while the server is away. */
+async function served(request, file) {
+  const answer = await fetch(request).catch(() => null);
+  return (answer && !AWAY.includes(answer.status) ? answer : await kept(file)) ?? answer ?? Response.error();
+}
