@@ -67,9 +67,14 @@ class Tally:
         self.lead += scores[player] - max((score for seat, score in enumerate(scores) if seat != player), default=0)
 
 
+def can_explore(game: HostGame) -> bool:
+    """Return whether positions of a game can be compared."""
+    return not game.has_hidden_information and game.symmetries is not None
+
+
 def check_game(game: HostGame) -> None:
     """Raise ``ValueError`` for a game whose positions cannot be compared."""
-    if game.has_hidden_information or game.symmetries is None:
+    if not can_explore(game):
         raise ValueError(f"positions of {game.id} cannot be explored; the explorer needs a game without hidden information")
 
 

@@ -25,7 +25,7 @@ from tilewe_jax.web import puzzles
 from tilewe_jax.web.catalog import Agent, catalog, games_script, languages_script
 from tilewe_jax.web.engines import EnginePool
 from tilewe_jax.web.explore import Explorers
-from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
+from tilewe_jax.web.exports import FORMATS, Studies, animation_of, facts_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.guard import FORWARDING_HEADERS, LOOPBACK, SECURITY_HEADERS, Guard, Network, includes
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.live import Live
@@ -241,6 +241,13 @@ class Server:
         async with self._replaying:
             picture = await asyncio.to_thread(picture_of, session, number, theme)
         return Response(picture, media_type="image/svg+xml")
+
+    async def game_position(self, request: Request) -> Response:
+        """A position of a game as facts."""
+        session = (await self._room(request)).session
+        number = integer_of(request.query_params, "move", 0, len(session.moves), len(session.moves))
+        async with self._replaying:
+            return JSONResponse(await asyncio.to_thread(facts_of, session, number))
 
     async def animation(self, request: Request) -> Response:
         """A game as an animation."""
@@ -573,6 +580,7 @@ def create_app(
         api("/api/games/{id}/record", "GET", server.long(server.record)),
         api("/api/games/{id}/replay", "GET", server.long(server.replay)),
         api("/api/games/{id}/review", "GET", server.long(server.review)),
+        api("/api/games/{id}/position", "GET", server.long(server.game_position)),
         api("/api/games/{id}/picture", "GET", server.long(server.picture)),
         api("/api/games/{id}/animation", "GET", server.long(server.animation)),
         api("/api/studies", "POST", server.long(server.add_study)),

@@ -159,7 +159,7 @@ class Explorers:
         if stored is None or not over:
             return
         host = make_game(stored.setup["game"], stored.setup["options"])
-        if host.has_hidden_information or host.symmetries is None:
+        if not explorer.can_explore(host):
             return
         actions = [action for action, _ in stored.moves]
         index.add(host, stored.setup["deal"], actions, over["scores"], over["returns"])

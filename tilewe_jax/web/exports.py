@@ -11,9 +11,10 @@ from typing import Any
 
 from tilewe_jax import records, variations
 from tilewe_jax.draw import Options, draw
+from tilewe_jax.explorer import can_explore
 from tilewe_jax.formats import blksgf
 from tilewe_jax.formats.blokus import blokus_game
-from tilewe_jax.host import HostGame, HostPosition
+from tilewe_jax.host import POSITION, HostGame, HostPosition
 from tilewe_jax.replay import recorded
 from tilewe_jax.replay.animation import animated_svg, gif
 from tilewe_jax.replay.frames import followed, replay
@@ -118,6 +119,15 @@ def animation_of(session: Session, form: str, theme: str) -> bytes:
         raise RefusedError(str(error), "format", 409) from None
 
 
+def facts_of(session: Session, number: int) -> Json:
+    """Return the position after ``number`` moves as facts, with its game and options. Raises ``RefusedError``."""
+    host = session.setup.host
+    require_shown(session)
+    if host.positions is None:
+        raise RefusedError(f"{host.id} does not start from positions", POSITION)
+    return {"game": host.id, "options": dict(host.options), POSITION: host.positions.write(session.position_at(number))}
+
+
 class Studies:
     """Uploaded game files, for replay and analysis.
 
@@ -152,7 +162,8 @@ class Studies:
             host = make_game(values["game"], values["options"])
             result = values["result"]
             built = replay(host, values["deal"], values["actions"], names=values["players"], result=result)
-            return replay_text({**built, "number": number, "games": count, **_branches(host, values, values)})
+            study = {"number": number, "games": count, "explored": can_explore(host)}
+            return replay_text({**built, **study, **_branches(host, values, values)})
 
         async with self._reading:
             try:

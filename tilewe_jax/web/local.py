@@ -22,7 +22,7 @@ from tilewe_jax.utils.files import parse_json
 from tilewe_jax.web import puzzles
 from tilewe_jax.web.catalog import Agent, catalog, make_game
 from tilewe_jax.web.explore import Explorers
-from tilewe_jax.web.exports import FORMATS, Studies, animation_of, picture_of, record_of, replay_of, replay_text
+from tilewe_jax.web.exports import FORMATS, Studies, animation_of, facts_of, picture_of, record_of, replay_of, replay_text
 from tilewe_jax.web.limits import Buckets, Limits
 from tilewe_jax.web.messages import serve
 from tilewe_jax.web.positions import described
@@ -315,6 +315,10 @@ class Local:
                 session = (await rooms.get(game)).session
                 number = integer_of(query, "move", 0, len(session.moves), len(session.moves))
                 return 200, "image/svg+xml", picture_of(session, number, choice_of(query, "theme", THEMES))
+            case "GET", "games", game, "position":
+                session = (await rooms.get(game)).session
+                number = integer_of(query, "move", 0, len(session.moves), len(session.moves))
+                return 200, json_kind, facts_of(session, number)
             case "GET", "games", game, "animation":
                 form, theme = choice_of(query, "format", ANIMATIONS[1:]), choice_of(query, "theme", THEMES)
                 return 200, "image/svg+xml", animation_of((await rooms.get(game)).session, form, theme).decode()

@@ -236,18 +236,26 @@ class _Html(HTMLParser):
 _SENTENCES = {
     "games/polyomino/coach.py": ("reasons", "_list"),
     "games/polyomino/host.py": ("explain_placement",),
-    "games/polyomino/setup.py": ("_check_pieces", "_check_cells", "_check_corners", "_described"),
+    "games/polyomino/setup.py": ("_described",),
     "games/santorini/coach.py": ("reasons",),
     "games/santorini/host.py": ("_rule_against_moving", "_rule_against_building", "_worker_on"),
-    "games/santorini/setup.py": ("_check",),
     "games/triominos/coach.py": ("reasons", "_HEXAGONS"),
     "games/triominos/host.py": ("_score",),
-    "games/triominos/setup.py": ("_check_places", "_check_connected"),
+    "games/triominos/figure.py": ("_CORNERS", "contradiction", "mismatch"),
+    "games/triominos/setup.py": ("_check_places",),
     "cli/serve.py": ("TITLES",),
     "web/local.py": ("LEVELS",),
     "web/room.py": ("_ENGINE_FAILED",),
 }
 """Functions and constants by module whose strings are sentences for players, or parts of them."""
+_POSITIONS = {
+    "games/polyomino/setup.py": (),
+    "games/santorini/setup.py": (),
+    "games/triominos/setup.py": (),
+    "games/triominos/tiles.py": ("parse_tile",),
+    "host.py": ("fields_of", "integer_of"),
+}
+"""Modules whose errors the position editor shows, with their functions; all functions for none."""
 _FORM = {"games/triominos/config.py": "tray must be at most", "web/rooms.py": "clock must be null"}
 """Starts of refusals, by module, that the form for a new game can cause."""
 _COACHES = (polyomino_coach, santorini_coach, triominos_coach)
@@ -276,6 +284,12 @@ def messages() -> set[str]:
         }
         assert refusals, name
         keys |= refusals
+    for name, wanted in _POSITIONS.items():
+        for node in (node for node in _nodes(name) if not wanted or _name(node) in wanted):
+            errors = (
+                each for each in ast.walk(node) if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "ValueError"
+            )
+            keys |= {key for error in errors for key in _sentences(error.args[0])}
     for coach in _COACHES:
         for *_, nouns, sentence in coach._DIFFERENCES:
             keys |= {sentence.format(p="{0}", b="{1}"), *_counts(nouns)}

@@ -43,12 +43,17 @@ def test_sources_of_the_explorer(tmp_path: Path) -> None:
     records.write(loaded, HOST, [random_record(seed) for seed in range(7)])
     with serving(tmp_path / "games", games=(loaded, tmp_path / "missing.jsonl")) as client:
         study = client.post("/api/studies", content=content).json()["id"]
+        assert client.get(f"/api/studies/{study}").json()["explored"]
         answer = explored(client, study, "server")
         assert answer == {"moves": [], "games": 0, "reading": False, "full": False, "sources": ["server", "files", "study"]}
         for seed, (game, count) in enumerate((("duo", 1), ("duo", 2), ("triominos", 2))):
             created = new_game(client, game, OPTIONS if game == "duo" else {"players": 2})
             with joined(client, created, 0, 1) as players:
                 play_out(players, random.Random(seed))
+            if game == "triominos":
+                record = client.get(f"/api/games/{created['id']}/record").content
+                hidden = client.post("/api/studies", content=record).json()["id"]
+                assert not client.get(f"/api/studies/{hidden}").json()["explored"]
             answer = explored(client, study, "server")
             assert answer["games"] == count  # hidden information is not explored
             assert sum(move["count"] for move in answer["moves"]) == count

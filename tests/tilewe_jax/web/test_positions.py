@@ -57,6 +57,44 @@ def test_games_start_from_positions_and_are_kept(game: str, options: Json, tmp_p
         assert line["position"] == facts
 
 
+@pytest.mark.parametrize(("game", "options"), SMALL, ids=[game for game, _ in SMALL])
+def test_positions_of_games(game: str, options: Json, tmp_path: Path) -> None:
+    with serving(tmp_path / "games") as client:
+        created = new_game(client, game, options)
+        address = f"/api/games/{created['id']}/position"
+        with joined(client, created, 0, 1) as players:
+            play_out(players, random.Random(1), 3)
+            answer = client.get(address, params={"move": 2})
+            if game == "triominos":
+                assert answer.status_code == 409  # it would show hidden tiles
+            else:
+                assert client.post("/api/positions", json=answer.json()).json()["position"] == answer.json()["position"]
+                shown = client.get(f"/api/games/{created['id']}/replay").json()["frames"]
+                assert client.post("/api/positions", json=answer.json()).json()["view"] == shown[2]
+            assert client.get(address, params={"move": 4}).status_code == 400
+            play_out(players, random.Random(1))
+        assert client.get(address).json()["options"] == created_options(client, created)
+
+
+def created_options(client: Any, created: Json) -> Json:
+    """The options of a game, as the server shows them."""
+    options: Json = client.get(f"/api/games/{created['id']}").json()["options"]
+    return options
+
+
+def test_the_score_table_starts_with_the_points_of_the_position(tmp_path: Path) -> None:
+    options = {"players": 2, "tiles": 20}
+    facts = {**some_position("triominos", options), "points": [30, -5]}
+    with serving(tmp_path / "games") as client:
+        created = new_game(client, "triominos", options, position=facts)
+        with joined(client, created, 0, 1) as players:
+            rows = players[0].state["rounds"][0]["points"]
+            assert [(row["start"], row["total"]) for row in rows] == [(30, 30), (-5, -5)]
+            play_out(players, random.Random(1))
+            rows = players[0].state["rounds"][0]["points"]
+            assert [row["total"] for row in rows] == players[0].state["over"]["scores"]
+
+
 def test_files_of_pentobi_start_from_positions(tmp_path: Path) -> None:
     facts = {"placed": {"blue": ["e10,f10"], "yellow": ["j5"]}, "current_color": "yellow"}
     with serving(tmp_path / "games") as client:

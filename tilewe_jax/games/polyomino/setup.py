@@ -102,8 +102,8 @@ def _action(config: Config, color: str, text: Any) -> int:
         raise ValueError(f"a piece of {color} must be a text with its cells, like e8,e9,f9, got {str(text)[:80]}")
     try:
         return action_of_cells(config, text)
-    except ValueError as error:
-        raise ValueError(f"{color}: {error}".replace("invalid move", "invalid piece").replace("a move", "a piece")) from None
+    except ValueError:
+        raise ValueError(f"{text[:80]!r} of {color}: these cells do not form a piece on the board, like e8,e9,f9") from None
 
 
 def piece_text(config: Config, text: str) -> str:

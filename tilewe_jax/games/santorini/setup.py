@@ -67,6 +67,13 @@ def _check(
             raise ValueError(f"a worker of player {seat} stands on a dome, at {name}")
         elif heights[cell[0]][cell[1]] == str(DOME - 1) and seat == player + 1:
             raise ValueError(f"player {seat} has a worker on level 3, at {name}, and has won; the other player must be to move")
+    placed = [len(own) for own in workers]
+    number = sum(placed)
+    is_in_turn = placed == [(number + 1) // 2, number // 2] and player == number % 2
+    if None in cells and not (is_in_turn and set("".join(heights)) == {"0"}):
+        raise ValueError(
+            "while workers are missing, all heights must be 0, and the players place their workers in turns, player 1 first"
+        )
 
 
 def checked(config: Config, board: SantoriniBoard) -> SantoriniBoard:

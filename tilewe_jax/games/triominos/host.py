@@ -602,13 +602,16 @@ def _new_deal(config: Config, chance: Random) -> dict[str, Any]:
 
 # ---- The score table
 
-_COLUMNS = ("tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
-"""Sources of points: numbers of placed tiles, opening bonuses, hexagons, bridges, draws, passes, the end of a round."""
+_COLUMNS = ("start", "tiles", "bonus", "hexagons", "bridges", "draws", "passes", "end")
+"""Sources of points: the position from which a game started, numbers of placed tiles, opening bonuses, hexagons, bridges,
+draws, passes, the end of a round."""
 
 
 def first_round(position: Position) -> Table:
     """The score table at the start of a game."""
-    return (_empty_round(position),)
+    table = _empty_round(position)
+    points = [{**row, "start": start, "total": start} for row, start in zip(table["points"], position.points, strict=True)]
+    return ({**table, "points": points},)
 
 
 def _empty_round(position: Position) -> dict[str, Any]:

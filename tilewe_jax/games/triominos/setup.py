@@ -45,7 +45,7 @@ def read(config: Config, facts: Any) -> Position:
         raise ValueError(f"seed must be two integers from 0 to 4294967295, got {str(seed)[:80]}")
     used = {tile for tile, *_ in placed} | {tile for tray in trays for tile in tray}
     rest = [tile for tile in shuffled(config, (seed[0], seed[1])) if tile not in used]
-    pile = _tiles(config, "the pile", facts.get("pile", list(map(digits, rest))))
+    pile = _tiles(config, "pile", facts.get("pile", list(map(digits, rest))))
     _check_places(config, [tile for tile, *_ in placed], trays, pile)
     points = facts.get("points", [0] * config.players)
     is_list = isinstance(points, list) and len(points) == config.players
@@ -131,7 +131,7 @@ def _placed(config: Config, names: Any) -> tuple[Placed, ...]:
         parity = ORIENTATIONS.index(match[2]) % 2
         orientation = next(i for i in range(parity, len(ORIENTATIONS), 2) if corners(tile, i) == numbers)
         if rule := figure.contradiction(tile, orientation, cell):
-            raise ValueError(f"{name}: {rule}")
+            raise ValueError(f"the tile {name} does not fit: {rule}")
         figure.place(tile, orientation, cell)
         placed.append((tile, orientation, cell))
     _check_connected(figure)
@@ -151,14 +151,12 @@ def _check_connected(figure: Figure) -> None:
 def _tiles_by_player(config: Config, trays: Any) -> tuple[tuple[Tile, ...], ...]:
     if not isinstance(trays, list) or len(trays) != config.players:
         raise ValueError(f"trays must be {config.players} lists of tiles, got {str(trays)[:80]}")
-    return tuple(
-        tuple(sorted(_tiles(config, f"the tray of player {player}", tray), key=tile_id)) for player, tray in enumerate(trays, 1)
-    )
+    return tuple(tuple(sorted(_tiles(config, f"trays[{player}]", tray), key=tile_id)) for player, tray in enumerate(trays))
 
 
-def _tiles(config: Config, place: str, names: Any) -> tuple[Tile, ...]:
+def _tiles(config: Config, field: str, names: Any) -> tuple[Tile, ...]:
     if not isinstance(names, list):
-        raise ValueError(f'{place} must be a list of tiles, like ["001", "125"], got {str(names)[:80]}')
+        raise ValueError(f'{field} must be a list of tiles, like ["001", "125"], got {str(names)[:80]}')
     return tuple(_tile(config, name) for name in names)
 
 

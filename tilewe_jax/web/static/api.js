@@ -53,6 +53,7 @@ export const api = {
   explore: (id, number, actions, source) => post(`/api/studies/${id}/explore`, { number, actions, source }),
   studyVariations: (id, number, tree) => post(`/api/studies/${id}/variations`, { number, ...tree }),
   studyRecord: (id, number, tree, format) => text(`/api/studies/${id}/record?format=${format}`, { method: "POST", body: JSON.stringify({ number, ...tree }) }),
+  gamePosition: (id, move) => request(`/api/games/${id}/position?move=${move}`),
   record: (id) => text(`/api/games/${id}/record?format=jsonl`),
   puzzles: () => request("/api/puzzles"),
   puzzle: (game, number) => request(`/api/puzzles/${game}/${number}`),

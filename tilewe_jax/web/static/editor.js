@@ -7,6 +7,7 @@ import { debounce, h, render, typing } from "./dom.js";
 import { editorFor } from "./editors/index.js";
 import { icon } from "./icons.js";
 import { message, t } from "./language.js";
+import { applies, optionField } from "./options.js";
 import { editorPage, unpacked } from "./positions.js";
 import { about } from "./rules.js";
 import { Setup } from "./setup.js";
@@ -16,6 +17,7 @@ import { boardSvg, cellAt } from "./render/tilewe-game.js";
 
 const KEYS = { Enter: "place", " ": "place", Escape: "cancel", r: "right", R: "left", f: "flip", n: "next", p: "previous", Delete: "remove", Backspace: "remove" };
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+const FIRST_OPTIONS = ["players", "size"];
 
 export function editor(container, { go }) {
   const page = new EditorPage(container, go);
@@ -25,7 +27,9 @@ export function editor(container, { go }) {
 class EditorPage {
   cursor = null; // [x, y] on the board, or null
   pointing = null; // type of the pointer that moved the cursor last; "keyboard" for keys
-  #before = []; // earlier positions, as JSON, the latest last
+  #before = []; // earlier {options, facts}, as JSON, the latest last
+  #untouched = ""; // the usual start as JSON, empty if another position was loaded
+  #starts = 0;
   #checks = 0;
 
   constructor(container, go) {
@@ -80,27 +84,46 @@ class EditorPage {
     const shared = code ? await attempt(() => unpacked(code)) : null;
     const wanted = shared?.game ?? query.get("game");
     const known = catalogue.games.some(({ id }) => id === wanted);
-    await this.#start(known ? wanted : "duo_official", known ? (shared?.options ?? optionsIn(query)) : {}, known ? (shared?.position ?? null) : null);
+    const load = known && shared?.position ? (kind) => kind.load(shared.position) : null;
+    await this.#start(known ? wanted : "duo_official", known ? (shared?.options ?? optionsIn(query)) : {}, load);
   }
 
-  /** Show a position of a game, the usual start for null. */
-  async #start(game, options, position) {
+  /** Show the usual start of a game, or the position that `load` shows in its editor. */
+  async #start(game, options, load = null, before = []) {
+    const number = ++this.#starts;
     const blank = await attempt(() => api.position({ game, options }));
-    if (!blank || this.ended) return;
-    if (blank.rule) return this.#say(sentence(message(blank.rule)), "bad");
-    this.game = game;
-    this.options = options;
-    this.kind = await editorFor(this, blank);
-    this.#before = [];
-    this.cursor = null;
-    for (const kind of ["polyomino", "santorini", "triominos"]) this.element.classList.toggle(`kind-${kind}`, kind === blank.view.kind);
-    if (position) this.kind.load(position);
+    const kind = blank && !blank.rule && (await editorFor({ game, options, page: this, blank }));
+    if (this.ended || number !== this.#starts) return;
+    if (!kind) {
+      if (blank) this.#say(sentence(message(blank.rule)), "bad");
+      if (this.kind) this.#drawPanel();
+      return;
+    }
+    Object.assign(this, { game, options, kind, cursor: null });
+    this.#before = before;
+    this.#untouched = load ? "" : JSON.stringify(kind.facts);
+    for (const name of ["polyomino", "santorini", "triominos"]) this.element.classList.toggle(`kind-${name}`, name === blank.view.kind);
+    load?.(kind);
     this.changed();
+  }
+
+  /** Change an option of the game. The position is kept as far as it fits. */
+  #setOption(name, value) {
+    const { game, kind, options: before } = this;
+    const { [name]: _, ...options } = before;
+    if (value !== this.#offered[name].default) options[name] = value;
+    if (JSON.stringify(kind.facts) === this.#untouched) return this.#start(game, options);
+    return this.#start(game, options, (fresh) => fresh.adopt(kind.facts), [...this.#before, JSON.stringify({ options: before, facts: kind.facts })]);
+  }
+
+  /** The options of the game in the catalogue. */
+  get #offered() {
+    return this.catalogue.games.find(({ id }) => id === this.game).options;
   }
 
   /** Remember the position before a change. */
   remember() {
-    this.#before.push(JSON.stringify(this.kind.facts));
+    this.#before.push(JSON.stringify({ options: this.options, facts: this.kind.facts }));
   }
 
   /** Draw and check the position after a change. */
@@ -112,7 +135,12 @@ class EditorPage {
   #undo() {
     const before = this.#before.pop();
     if (before === undefined) return;
-    this.kind.load(JSON.parse(before));
+    const { options, facts } = JSON.parse(before);
+    if (JSON.stringify(options) !== JSON.stringify(this.options)) {
+      this.#start(this.game, options, (kind) => kind.load(facts), this.#before);
+      return;
+    }
+    this.kind.load(facts);
     this.changed();
   }
 
@@ -175,10 +203,11 @@ class EditorPage {
         h("span", {}, "Which game"),
         h(
           "select",
-          { dataset: { focus: "editor-game" }, onchange: (event) => this.#start(event.target.value, {}, null) },
+          { dataset: { focus: "editor-game" }, onchange: (event) => this.#start(event.target.value, {}) },
           this.catalogue.games.map(({ id }) => h("option", { value: id, selected: id === this.game }, about(id, this.catalogue).title)),
         ),
       ),
+      this.#fields(),
       this.kind.movers(),
       this.kind.facts_(),
       h(
@@ -196,6 +225,19 @@ class EditorPage {
         button("Text", "text", () => this.#text()),
       ),
     );
+  }
+
+  /** Fields for the options of the game; most games are changed by the first ones only. */
+  #fields() {
+    const offered = this.#offered;
+    const names = Object.keys(offered).filter((name) => applies(name, offered, this.options));
+    const field = (name) => optionField(name, offered[name], this.options[name] ?? offered[name].default, (value) => this.#setOption(name, value));
+    const more = names.filter((name) => !FIRST_OPTIONS.includes(name));
+    const open = this.panel.querySelector("details.options")?.open;
+    return [
+      FIRST_OPTIONS.filter((name) => names.includes(name)).map(field),
+      more.length > 0 && h("details.more.options", { open }, h("summary", { dataset: { focus: "editor-options" } }, "More options"), more.map(field)),
+    ];
   }
 
   // ---- Pointer and keys

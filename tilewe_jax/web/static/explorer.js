@@ -113,7 +113,7 @@ export class ExplorerPanel {
     return h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, h("th", {}, "Move"), h("th", { title: "Number of games" }, "Games"), h("th.results", { title: "Wins, draws and losses of the player to move" }, "Results"), hasPoints && h("th", { title: "Mean points of the player to move, and the lead" }, "Points"))),
+      h("thead", {}, h("tr", {}, h("th", {}, "Move"), h("th", { title: "Number of games" }, "Played"), h("th.results", { title: "Wins, draws and losses of the player to move" }, "Results"), hasPoints && h("th", { title: "Mean points of the player to move, and the lead" }, "Points"))),
       h(
         "tbody",
         {},

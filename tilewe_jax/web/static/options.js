@@ -1,5 +1,6 @@
-// Labels of the options of games.
+// The options of games: labels and form fields.
 
+import { h } from "./dom.js";
 import { plural, t } from "./language.js";
 
 const LABELS = {
@@ -23,18 +24,37 @@ const VALUES = {
 /** Options that apply only if another option has a value. */
 const ONLY_WITH = { target: ["game", "target"], max_rounds: ["game", "target"] };
 
-export function optionLabel(name) {
+function optionLabel(name) {
   return name in LABELS ? t(LABELS[name]) : name.replaceAll("_", " ");
 }
 
-export function valueLabel(name, value) {
+function valueLabel(name, value) {
   if (typeof value === "boolean") return value ? t("yes") : t("no");
   return VALUES[name]?.[value] ?? String(value);
 }
 
-export function applies(name, values) {
+/** Whether an option applies, by the options of the catalogue and the chosen values. */
+export function applies(name, options, values) {
   const [other, needed] = ONLY_WITH[name] ?? [];
-  return other === undefined || values[other] === needed;
+  return other === undefined || (values[other] ?? options[other].default) === needed;
+}
+
+/** A form field for an option of the catalogue; `set` receives a chosen value. */
+export function optionField(name, option, value, set) {
+  const focus = { focus: `option-${name}` };
+  let control;
+  if (typeof option.default === "boolean") {
+    return h("label.switch", {}, h("input", { type: "checkbox", checked: value, dataset: focus, onchange: (event) => set(event.target.checked) }), optionLabel(name));
+  }
+  if (option.choices || (option.range && option.range[1] - option.range[0] < 8)) {
+    const choices = option.choices ?? Array.from({ length: option.range[1] - option.range[0] + 1 }, (_, index) => option.range[0] + index);
+    control = h("select", { dataset: focus, onchange: (event) => set(choices[event.target.selectedIndex]) }, choices.map((choice) => h("option", { selected: choice === value }, valueLabel(name, choice))));
+  } else if (option.range) {
+    control = h("input", { type: "number", min: option.range[0], max: option.range[1], value, required: true, dataset: focus, onchange: (event) => event.target.checkValidity() && set(Number(event.target.value)) });
+  } else {
+    control = h("input", { type: typeof option.default === "number" ? "number" : "text", value: value ?? "", dataset: focus, onchange: (event) => set(typeof option.default === "number" ? Number(event.target.value) : event.target.value) });
+  }
+  return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, t`${option.range?.[0]} to ${option.range?.[1]} cells per side`)), control);
 }
 
 /** The options of a game in one line: "10 × 10, rounds to a target". */

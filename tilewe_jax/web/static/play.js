@@ -6,6 +6,7 @@ import { link, place } from "./backend.js";
 import { Connection, sendOnce } from "./connection.js";
 import { confirmDialog, curtain } from "./dialogs.js";
 import { h, numeral, render } from "./dom.js";
+import { hasEditor } from "./editors/index.js";
 import { icon } from "./icons.js";
 import { t } from "./language.js";
 import { Game, isUnnamed } from "./model.js";
@@ -13,6 +14,7 @@ import { scrollTo } from "./motion.js";
 import { shortMove, spokenMove } from "./moves.js";
 import { firstMove } from "./options.js";
 import { phraseMenu, PHRASES } from "./phrases.js";
+import { editorPage } from "./positions.js";
 import { resultCard, verdict } from "./result.js";
 import { about } from "./rules.js";
 import { linkField, SHARE, shareDialog } from "./share.js";
@@ -267,6 +269,13 @@ class PlayPage {
     this.#joinRematch(created[0]);
   }
 
+  /** Open the position on display in the editor. */
+  async #edit() {
+    if (this.game.you !== null) helped.set(this.id); // the editor offers analyses
+    const position = await attempt(() => api.gamePosition(this.id, this.game.at));
+    if (position) this.go(await editorPage(position));
+  }
+
   #joinRematch({ id, token }) {
     if (token) keepToken(id, token);
     this.go(`/game/${id}`);
@@ -320,6 +329,13 @@ class PlayPage {
   get #mayTalk() {
     const { game } = this;
     return game.you !== null && game.seats.some(({ kind }, seat) => kind === "human" && seat !== game.you && !game.sharedSeats.has(seat));
+  }
+
+  /** Whether the editor is offered: during a casual game in which no other person plays. */
+  get #mayEdit() {
+    const { game } = this;
+    const others = game.seats.some(({ kind }, seat) => ["human", "open"].includes(kind) && seat !== game.you && !game.sharedSeats.has(seat));
+    return game.casual && !game.over && !this.#hidden && !others && hasEditor(game.kind);
   }
 
   get #hasEngine() {
@@ -442,6 +458,7 @@ class PlayPage {
       playing && game.casual && this.#mayRedo && button("Redo", "Redo (Y)", "redo", () => this.#redo()),
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       this.#mayTalk && (this.phraseMenu ??= phraseMenu((phrase) => this.#ask({ type: "say", phrase }))),
+      this.#mayEdit && button("Edit", "Open this position in the editor", "text", () => this.#edit()),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),
       game.over && button("Study", "Play on from a position, with variations and comments", "open", () => this.#study()),
       button(SHARE, SHARE === "Share" ? "Share and download" : "Save to files", "share", () => shareDialog(game)),

@@ -5,7 +5,7 @@ import { link, LOCAL } from "./backend.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { message, plural, t } from "./language.js";
-import { applies, firstMove, optionLabel, valueLabel } from "./options.js";
+import { applies, firstMove, optionField } from "./options.js";
 import { about } from "./rules.js";
 import { seatColor } from "./render/tilewe-game.js";
 import { attempt } from "./speech.js";
@@ -205,7 +205,7 @@ export class Setup {
     return [
       !this.position && h("a.button.quiet", { href: link(`/editor?game=${this.game.id}&options=${encodeURIComponent(JSON.stringify(this.options))}`), dataset: { link: "", focus: "editor" } }, icon("open"), "Set up a position"),
       Object.keys(this.position ? {} : this.game.options)
-        .filter((name) => name !== "players" && applies(name, { ...defaults(this.game), ...this.options }))
+        .filter((name) => name !== "players" && applies(name, this.game.options, this.options))
         .map((name) => this.#field(name)),
       h(
         "label.field",
@@ -243,27 +243,13 @@ export class Setup {
 
   #field(name) {
     const option = this.game.options[name];
-    const value = this.value(name);
     const set = (given) => {
       if (given === option.default) delete this.options[name];
       else this.options[name] = given;
       if (name === "players") this.#preset(this.preset ?? "engine");
       else this.update();
     };
-    const focus = { focus: `option-${name}` };
-    let control;
-    if (typeof option.default === "boolean") {
-      return h("label.switch", {}, h("input", { type: "checkbox", checked: value, dataset: focus, onchange: (event) => set(event.target.checked) }), optionLabel(name));
-    }
-    if (option.choices || (option.range && option.range[1] - option.range[0] < 8)) {
-      const choices = option.choices ?? Array.from({ length: option.range[1] - option.range[0] + 1 }, (_, index) => option.range[0] + index);
-      control = h("select", { dataset: focus, onchange: (event) => set(choices[event.target.selectedIndex]) }, choices.map((choice) => h("option", { selected: choice === value }, valueLabel(name, choice))));
-    } else if (option.range) {
-      control = h("input", { type: "number", min: option.range[0], max: option.range[1], value, required: true, dataset: focus, onchange: (event) => event.target.checkValidity() && set(Number(event.target.value)) });
-    } else {
-      control = h("input", { type: typeof option.default === "number" ? "number" : "text", value: value ?? "", dataset: focus, onchange: (event) => set(typeof option.default === "number" ? Number(event.target.value) : event.target.value) });
-    }
-    return h("label.field", {}, h("span", {}, optionLabel(name), name === "size" && h("small.muted", {}, t`${option.range?.[0]} to ${option.range?.[1]} cells per side`)), control);
+    return optionField(name, option, this.value(name), set);
   }
 
   // ---- Start
@@ -316,10 +302,6 @@ function shuffle(list) {
 function duration(seconds) {
   if (seconds >= 86_400) return plural(seconds / 86_400, "day");
   return seconds >= 60 ? `${seconds / 60} min` : `${seconds} s`;
-}
-
-function defaults(game) {
-  return Object.fromEntries(Object.entries(game.options).map(([name, option]) => [name, option.default]));
 }
 
 /** "2 players", "1 to 4 players". */

@@ -5,6 +5,7 @@ import { link, LOCAL, place } from "./backend.js";
 import { h, render } from "./dom.js";
 import { icon } from "./icons.js";
 import { Game } from "./model.js";
+import { hasEditor } from "./editors/index.js";
 import { editorPage } from "./positions.js";
 import { about } from "./rules.js";
 import { spokenMove } from "./moves.js";
@@ -112,7 +113,7 @@ class StudyPage {
       analyse: (move) => this.#analyse(move),
       review: () => this.#reviewed(),
       analysisReason: () => null,
-      explore: ["triominos"].includes(replay.game) ? null : (source) => api.explore(this.id, this.number, this.#actionsTo(this.line[game.at]), source),
+      explore: replay.explored && ((source) => api.explore(this.id, this.number, this.#actionsTo(this.line[game.at]), source)),
       follow: (action) => this.#follow(action),
       status: () => this.#status(),
       actions: () => this.#actions(),
@@ -149,7 +150,7 @@ class StudyPage {
     return [
       this.exploring && game.live ? button("Stop", "Stop playing on", "close", () => this.#show(node)) : !game.view.terminal && button("Play on", "Play on from this position", "open", () => this.#explore(node)),
       !this.tree.isMain(node) && button("Delete", "Delete this variation from this move on", "undo", () => this.#delete(node)),
-      button("Edit", "Open this position in the editor", "text", () => this.#edit()),
+      hasEditor(game.kind) && button("Edit", "Open this position in the editor", "text", () => this.#edit()),
       button(SHARE, SHARE, "share", () => this.#share()),
     ];
   }

@@ -259,7 +259,7 @@ export class Table {
   }
 }
 
-const COLUMNS = { tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonus: "First tile", draws: "Draws", passes: "Passes", end: "End" };
+const COLUMNS = { start: "At the start", tiles: "Tiles", hexagons: "Hexagons", bridges: "Bridges", bonus: "First tile", draws: "Draws", passes: "Passes", end: "End" };
 
 /** The points of each round by source. */
 function roundsTable(game) {

@@ -21,6 +21,11 @@ export class PositionEditor {
     this.facts = { ...structuredClone(this.blank.position), ...structuredClone(facts) };
   }
 
+  /** Show a position of the same game with other options, as far as it fits. */
+  adopt(facts) {
+    this.load(this.fitted(facts));
+  }
+
   /** Change the position. */
   change(run) {
     this.page.remember();

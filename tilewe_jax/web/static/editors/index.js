@@ -6,9 +6,12 @@ import { TriominosEditor } from "./triominos.js";
 
 const EDITORS = { polyomino: PolyominoEditor, santorini: SantoriniEditor, triominos: TriominosEditor };
 
-/** The editor of a game, for the answer to the request of its usual start. */
-export async function editorFor(page, blank) {
+/** Whether there is an editor for a kind of view. */
+export const hasEditor = (kind) => kind in EDITORS;
+
+/** The editor of a game with its options on a page; `blank` is the answer to the request of the usual start. */
+export async function editorFor({ game, options, page, blank }) {
   const kind = new EDITORS[blank.view.kind](page, blank);
-  await kind.prepare?.();
+  await kind.prepare?.({ game, options });
   return kind;
 }

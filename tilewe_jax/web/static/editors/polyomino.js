@@ -32,8 +32,7 @@ export class PolyominoEditor extends PositionEditor {
   }
 
   /** Request the start cells of the other colours. */
-  async prepare() {
-    const { game, options } = this.page;
+  async prepare({ game, options }) {
     const views = this.names.slice(1).map((name) => api.position({ game, options, position: { ...this.blank.position, current_color: name } }));
     for (const { view } of await Promise.all(views)) this.starts.push(view.start_cells);
   }
@@ -42,6 +41,14 @@ export class PolyominoEditor extends PositionEditor {
     super.load(facts);
     this.color = Math.max(0, this.names.indexOf(this.facts.current_color));
     this.#keepPiece();
+  }
+
+  fitted({ placed, current_color: color, out = [], monomino_last: last = [] }) {
+    const { size } = this.blank.view;
+    const fits = (text) => cellsOf(text).every((cell) => Math.max(...cell) < size);
+    const own = Object.fromEntries(this.names.map((name) => [name, (placed[name] ?? []).filter(fits)]));
+    const isLast = (name) => last.includes(name) && own[name].some((text) => cellsOf(text).length === 1);
+    return { placed: own, current_color: this.names.includes(color) ? color : this.names[0], out: this.names.filter((name) => out.includes(name)), monomino_last: this.names.filter(isLast) };
   }
 
   #own(color = this.color) {

@@ -24,6 +24,14 @@ export class SantoriniEditor extends PositionEditor {
     this.facts.heights[this.#size - 1 - y] = row.slice(0, x) + height + row.slice(x + 1);
   }
 
+  fitted({ heights, workers, current_player: player }) {
+    const size = this.#size;
+    const range = Array.from({ length: size }, (_, index) => index);
+    const rows = range.map((row) => heights[heights.length - size + row] ?? ""); // the lowest row stays
+    const isInside = (name) => name.charCodeAt(0) - 97 < size && Number(name.slice(1)) <= size;
+    return { heights: rows.map((row) => range.map((x) => row[x] ?? "0").join("")), workers: workers.map((own) => own.filter(isInside)), current_player: player };
+  }
+
   get view() {
     const { view } = this.blank;
     const cell = (text) => (text ? [text.charCodeAt(0) - 97, Number(text.slice(1)) - 1] : null);

@@ -48,6 +48,21 @@ export class TriominosEditor extends PositionEditor {
     this.#keepTile();
   }
 
+  adopt(facts) {
+    super.adopt(facts);
+    this.#centre();
+  }
+
+  fitted({ placed, trays, current_player: player, points = [], draws = 0, passes = 0, round = 0 }) {
+    const { all } = this;
+    const blank = this.blank.position.trays;
+    const kept = placed.filter((name) => all.includes(read(name).tile));
+    const used = new Set([...kept.map((name) => read(name).tile), ...trays.flat()]);
+    // Further players get the tiles that they would have at the start.
+    const own = blank.map((dealt, index) => (trays[index] ?? dealt.filter((tile) => !used.has(tile))).filter((tile) => all.includes(tile)));
+    return { placed: kept, trays: own, current_player: Math.min(player, own.length - 1), points: own.map((_, index) => points[index] ?? 0), draws, passes: Math.min(passes, own.length), round };
+  }
+
   clear() {
     this.load(this.blank.position);
   }
