@@ -16,7 +16,7 @@ from tilewe_jax.chance import Chance
 from tilewe_jax.device_position import DevicePosition
 from tilewe_jax.draw.pictures import draw
 from tilewe_jax.endings import Endings, GameEndings
-from tilewe_jax.host import POSITION, HostPosition, PositionFormat, is_position, require_no_deal
+from tilewe_jax.host import POSITION, HostDraws, HostPosition, PositionFormat, is_position, require_no_deal
 from tilewe_jax.lanes import random_words
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
@@ -452,6 +452,14 @@ class Game(ABC, Generic[State]):
     def state_of(self, position: Any) -> State:
         """The state of a host position, the inverse of ``host``. Runs on the host."""
         raise ValueError(f"{self.id} does not convert positions to states")
+
+    @property
+    def host_draws(self) -> HostDraws | None:
+        """Random decisions in plain Python, for matches of few games that are played on the host.
+
+        Only for games whose ``state_of`` restores each state exactly, bit by bit.
+        """
+        return None
 
     # ---- Texts and pictures, made on the host. By default the arrays of the state and the numbers of actions.
 

@@ -191,6 +191,28 @@ class Heuristics:
     random; ``None`` for a game without hidden information."""
 
 
+@dataclass(frozen=True)
+class HostDraws:
+    """Random decisions on host positions, equal to the decisions on the device that read the same random words.
+
+    A random word is an integer below 2**32, drawn on the device from a PRNG key. With these functions, and with
+    ``Game.state_of``, matches of few games are played on the host without a compiled program of the rules.
+    """
+
+    sample_action: Callable[[Any, int], int]
+    """``sample_action(position, word)``: the action of ``Game.sample_action`` for a key with ``random_words(key, 1)[0] ==
+    word``; -1 at the end."""
+    random: Callable[[Any, int], int]
+    """``random(position, word)``: the action of the policy ``random``; -1 at the end."""
+    word: Callable[[Any], Any]
+    """``word(key)``: the random word that the policy ``random`` draws from a PRNG key, a function for ``jax.jit``."""
+
+
+def uniform_below(word: int, bound: int) -> int:
+    """Return the number below ``bound`` that ``tilewe_jax.bits.uniform_below`` draws with a random word."""
+    return word * bound >> 32
+
+
 Facts = Mapping[str, Any]
 """Facts of a move as JSON values: counts and names, computed from the positions before and after it."""
 

@@ -16,11 +16,12 @@ from tilewe_jax.agents import Agent, ForfeitError, HostPlayer, OngoingGame
 from tilewe_jax.agents.base import identity_of_game
 from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
+from tilewe_jax.arena.host_games import HostGames, is_random
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
 from tilewe_jax.arena.shards import WHOLE, Shard
 from tilewe_jax.game import Game, SharingPolicy
-from tilewe_jax.lanes import chunk_size, expecting_lanes, some_set, where_needed
+from tilewe_jax.lanes import chunk_size, expecting_lanes, random_words, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.search import memory
@@ -33,6 +34,8 @@ Opening = int | Sequence[Sequence[int]] | None
 """The opening of games: a number of random moves, or lists of actions."""
 SEARCHED_TOGETHER = 16
 """Maximum number of games that an agent with a tree searches together on a CPU."""
+MAX_HOST_GAMES = 32
+"""Maximum number of games of a match that is played on the host: more games take longer than loading the compiled rules."""
 
 
 def play_match(
@@ -57,8 +60,9 @@ def play_match(
     # Schedule and results of all games stay in memory.
     memory.check_fits("games (--games)", games, 200 + 48 * game.num_players, memory.host_memory())
     started = time.perf_counter()
-    together = batch_of(len(shard.games(games, game.num_players)), batch, devices)
-    match = Match(game, players, together, seed, move_seconds, devices, opening)
+    num_games = len(shard.games(games, game.num_players))
+    together = batch_of(num_games, batch, devices)
+    match = Match(game, players, together, seed, move_seconds, devices, opening, num_games <= MAX_HOST_GAMES)
     seconds = time.perf_counter() - started
     return replace(match.play(games, progress, keep, sprt, enough, shard), compile_seconds=seconds)
 
@@ -143,6 +147,8 @@ class Match:
         devices: number of devices that share the batch.
         opening: number of random opening moves, or a list of openings (action lists) to use in turn. Games are then paired:
             for each deal and opening, one game per seat rotates the same players through all seats. ``None`` pairs no games.
+        on_host: whether to play the moves and the policy ``random`` on the host if the game supports it
+            (``Game.host_draws``), on one device. Games are the same; programs compile faster, moves take longer.
 
     Raises:
         ValueError: too few players, an opening longer than a game, or a batch that ``devices`` does not divide.
@@ -158,6 +164,7 @@ class Match:
         move_seconds: float = 60.0,
         devices: int = 1,
         opening: Opening = None,
+        on_host: bool = False,
     ) -> None:
         seats = game.num_players
         if len(players) < seats:
@@ -184,10 +191,14 @@ class Match:
             if agent.spec:
                 keeps_tree = agent.keeps_tree
                 agent.spec.check_memory(game, batch if keeps_tree else -(-batch // divisor), keeps_tree)
-        on_host = {index: host_player(agent) for index, agent in enumerate(agents)}
-        self._host_players = {index: player for index, player in on_host.items() if player}
+        hosts = {index: host_player(agent) for index, agent in enumerate(agents)}
+        self._host_players = {index: player for index, player in hosts.items() if player}
         self._identities = [agent.identity for agent in agents]
-        self._deciders = _deciders({index: agents[index] for index, player in on_host.items() if not player}, divisors)
+        self._on_host = on_host and devices == 1 and game.host_draws is not None
+        self._random_players = [index for index, agent in enumerate(agents) if self._on_host and is_random(agent)]
+        on_device = hosts.keys() - self._host_players.keys()
+        self._timed = sorted(on_device)
+        self._deciders = _deciders({index: agents[index] for index in sorted(on_device - {*self._random_players})}, divisors)
         self._policies = [decider for decider in self._deciders if not decider.keeps_tree]
         self._tree_deciders = [decider for decider in self._deciders if decider.keeps_tree]
         self._compile()
@@ -210,15 +221,21 @@ class Match:
             programs[program, "advance"] = Program("the reuse of trees", advance, (agent, trees, number), (1,), identity)
             programs[program, "init"] = Program("the trees", init, (agent, play.state), (), identity)
         settings = [(decider.indices.tolist(), decider.divisor) for decider in self._policies], self._num_random
-        choosing = [decider.agent for decider in self._policies], play, ply, seating
-        identity = self._identity(self._policies, settings)
+        agents = self._policy_agents
         lanes = min((chunk_size(self.batch, decider.divisor) for decider in self._policies), default=self.batch)
-        choose_policies, move = expecting_lanes(lanes, self._choose_policies), expecting_lanes(self.batch, self._move)
-        programs["policies"] = Program("the policies", choose_policies, choosing, (), identity)
-        programs["move"] = Program("the moves", move, (play, number), (), self._identity())
+        policies = self._identity(self._policies, settings, self._on_host)
+        if self._on_host:
+            programs["draws"] = Program("the random draws", self._draws, (play.keys, play.deals, ply), (), self._identity())
+        if self._on_host and self._policies:
+            adding = expecting_lanes(lanes, self._add_policies)
+            programs["policies"] = Program("the policies", adding, (agents, play, ply, number, number), (), policies)
+        if not self._on_host:
+            choosing, moving = expecting_lanes(lanes, self._choose_policies), expecting_lanes(self.batch, self._move)
+            programs["policies"] = Program("the policies", choosing, (agents, play, ply, seating), (), policies)
+            programs["move"] = Program("the moves", moving, (play, number), (), self._identity())
+            programs["end"] = Program("the results", self._end, (play.state,), (), self._identity())
         identity = self._identity([], self._is_paired, self._openings.tolist())
         programs["start"] = Program("the start of games", self._start, (number, key), (), identity)
-        programs["end"] = Program("the results", self._end, (play.state,), (), self._identity())
         refusing = play, ply, number, number != 0
         self._random_moves = Program("random moves", self._move_randomly, refusing, (), self._identity())
         compiled = dict(zip(programs, compile_all(list(programs.values())), strict=True))
@@ -227,6 +244,10 @@ class Match:
         for decider in self._tree_deciders:
             program = decider.program_key
             decider.choose, decider.init, decider.advance = (compiled[program, name] for name in ("choose", "init", "advance"))
+
+    @property
+    def _policy_agents(self) -> list[Agent | None]:
+        return [decider.agent for decider in self._policies]
 
     @cached_property
     def _random_program(self) -> Any:
@@ -310,6 +331,17 @@ class Match:
         """Return two keys per game: for the player, and for a random action after a forfeit."""
         return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
 
+    def _draws(self, keys: jax.Array, deals: jax.Array, ply: jax.Array) -> jax.Array:
+        """Return the random words of ``HostGames``: for the policy ``random``, after a forfeit, and for an opening."""
+
+        def words(key: jax.Array, deal: jax.Array) -> jax.Array:
+            assert self.game.host_draws
+            decision, forfeit = jax.random.split(jax.random.fold_in(key, ply))
+            others = [random_words(key, 1)[0] for key in (forfeit, jax.random.fold_in(deal, ply))]
+            return jnp.stack([self.game.host_draws.word(decision), *others])
+
+        return jax.vmap(words, out_axes=1)(keys, deals)
+
     def _movers(self, play: _Play, ply: jax.Array, seating: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the opening actions, padded with -1, and the players that decide, -1 for none."""
         over = jax.vmap(self.game.is_terminal)(play.state)
@@ -323,7 +355,12 @@ class Match:
         self, agents: Sequence[Agent | None], play: _Play, ply: jax.Array, seating: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Return the actions of openings and of all agents without trees, -1 elsewhere, and the players that decide."""
-        action, mover = self._movers(play, ply, seating)
+        return self._add_policies(agents, play, ply, *self._movers(play, ply, seating))
+
+    def _add_policies(
+        self, agents: Sequence[Agent | None], play: _Play, ply: jax.Array, action: jax.Array, mover: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Add the actions of all agents without trees to the actions of all games."""
         for decider, agent in zip(self._policies, agents, strict=True):
             arguments = None, action, mover, play, ply, jnp.asarray(decider.indices)
             action, _ = self._choose(decider.divisor, decider.together, agent, *arguments)
@@ -402,7 +439,6 @@ class Match:
         padded[:count] = seating
         number = first + np.arange(self.batch)
         play = self._compiled["start"](jnp.asarray(number, jnp.int32), jax.random.key(self.seed))
-        agents = [decider.agent for decider in self._policies]
         memories = [decider.init(decider.agent, play.state) for decider in self._tree_deciders]
         initial = play.state
         deals = [self.game.deal(_row(initial, index)) for index in range(count)] if keep else []
@@ -411,30 +447,25 @@ class Match:
             for index in range(count)
             if self._host_players.keys() & set(padded[index].tolist())
         }
-        on_device = [index for decider in self._deciders for index in decider.indices.tolist()]
+        games = (_OnHost if self._on_host else _OnDevice)(self, play, padded, count)
         actions: list[np.ndarray] = []
-        seats_first = jnp.asarray(padded.T)
         for ply in range(self.game.max_steps):
             cpu_started = time.process_time()
-            choice = self._compiled["policies"](agents, play, np.int32(ply), seats_first)
+            choice: Any = games.choose(np.int32(ply))
             for place, decider in enumerate(self._tree_deciders):
                 if self.devices > 1:  # the results of the last program may be on several devices
                     choice = tuple(map(np.array, choice))
                 action, memories[place] = decider.choose(
-                    decider.agent, memories[place], *choice, play, np.int32(ply), decider.indices
+                    decider.agent, memories[place], *choice, games.play, np.int32(ply), decider.indices
                 )
                 choice = action, choice[1]
             action, mover = map(np.array, choice)
-            results.count_decisions(mover[:count], on_device, time.process_time() - cpu_started)
+            results.count_decisions(mover[:count], self._timed, time.process_time() - cpu_started)
             self._ask_host_players(action, mover[:count], host_games, number, ply, results)
-            after, played, refused = self._compiled["move"](play, action)
-            if np.any(refusals := np.asarray(refused) & (np.arange(self.batch) < count)):
-                play, action = self._random_program(play, np.int32(ply), action, refusals)
-                after, played, _ = self._compiled["move"](play, action)
-            play, action = after, np.asarray(played)
+            played = games.move(np.int32(ply), action)
             for place, decider in enumerate(self._tree_deciders):
-                memories[place] = decider.advance(decider.agent, memories[place], action)
-            actions.append(action[:count])
+                memories[place] = decider.advance(decider.agent, memories[place], played)
+            actions.append(played[:count])
             for index, host_game in host_games.items():
                 if actions[-1][index] >= 0:
                     host_game.actions.append(int(actions[-1][index]))
@@ -442,7 +473,7 @@ class Match:
                 break
             results.ply = ply + 1
             progress(results)
-        return self._batch(play, seating, np.stack(actions, axis=1), deals)
+        return self._batch(seating, np.stack(actions, axis=1), deals, games.results())
 
     def _ask_host_players(
         self,
@@ -481,17 +512,81 @@ class Match:
         except ForfeitError as forfeit:
             return forfeit
 
-    def _batch(self, play: _Play, seating: np.ndarray, actions: np.ndarray, deals: list[Any]) -> Batch:
+    def _batch(self, seating: np.ndarray, actions: np.ndarray, deals: list[Any], arrays: "_Arrays") -> Batch:
         """Return the finished games; ``actions`` is ``[games, plies]``."""
         count = len(seating)
-        scores, returns = (np.asarray(values)[:count] for values in self._compiled["end"](play.state))
-        forfeits, plies, legal = (np.asarray(counts).T[:count] for counts in (play.forfeited, play.plies, play.legal))
+        scores, returns = (np.asarray(values)[:count] for values in arrays[:2])
+        forfeits, plies, legal = (np.asarray(counts).T[:count] for counts in arrays[2:])
         records = []
         for index, deal in enumerate(deals):
             played = tuple(actions[index][actions[index] >= 0].tolist())
             names = tuple(self.names[player] for player in seating[index])
             records.append(Record(deal, played, tuple(scores[index].tolist()), tuple(returns[index].tolist()), names))
         return Batch(seating, scores, forfeits, plies, legal, records)
+
+
+_Arrays = tuple[Any, Any, Any, Any, Any]
+"""Scores and returns, ``[games, seats]``; forfeits, number of actions and sum of legal actions, ``[seats, games]``."""
+
+
+class _OnDevice:
+    """A batch of games that are played on the device. ``play`` are the games."""
+
+    def __init__(self, match: Match, play: _Play, seating: np.ndarray, count: int) -> None:
+        self.play, self._match = play, match
+        self._seating, self._is_played = jnp.asarray(seating.T), np.arange(match.batch) < count
+
+    def choose(self, ply: np.int32) -> tuple[Any, Any]:
+        """Return the actions of openings and of agents without trees, -1 elsewhere, and the players that decide."""
+        match = self._match
+        chosen: tuple[Any, Any] = match._compiled["policies"](match._policy_agents, self.play, ply, self._seating)
+        return chosen
+
+    def move(self, ply: np.int32, action: np.ndarray) -> np.ndarray:
+        """Play the actions, or random ones in games whose players forfeit; return the actions played, -1 for none."""
+        match = self._match
+        after, played, refused = match._compiled["move"](self.play, action)
+        if np.any(refusals := np.asarray(refused) & self._is_played):
+            self.play, action = match._random_program(self.play, ply, action, refusals)
+            after, played, _ = match._compiled["move"](self.play, action)
+        self.play = after
+        return np.asarray(played)
+
+    def results(self) -> _Arrays:
+        """Return the results of the finished games."""
+        play = self.play
+        return *self._match._compiled["end"](play.state), play.forfeited, play.plies, play.legal
+
+
+class _OnHost:
+    """A batch of games that are played on the host, like ``_OnDevice``."""
+
+    def __init__(self, match: Match, play: _Play, seating: np.ndarray, count: int) -> None:
+        self.play, self._match, self._seating = play, match, seating
+        self._games = HostGames(match.game, play.state, np.asarray(play.opening), match._num_random, count)
+
+    def choose(self, ply: np.int32) -> tuple[Any, Any]:
+        match, play = self._match, self.play
+        decision, self._forfeit, opening = np.asarray(match._compiled["draws"](play.keys, play.deals, ply))
+        action, mover = self._games.movers(int(ply), opening, self._seating)
+        self._games.choose_randomly(match._random_players, mover, decision, action)
+        self.play = replace(play, state=self._games.states)
+        if not match._policies:
+            return action, mover
+        chosen: tuple[Any, Any] = match._compiled["policies"](match._policy_agents, self.play, ply, action, mover)
+        return chosen
+
+    def move(self, ply: np.int32, action: np.ndarray) -> np.ndarray:
+        del ply
+        played, refused = self._games.move(action)
+        if np.any(refused):
+            again, _ = self._games.move(np.where(refused, self._games.forfeit(refused, self._forfeit, action), -1))
+            played = np.where(refused, again, played)
+        return played
+
+    def results(self) -> _Arrays:
+        games = self._games
+        return *games.results(), games.forfeited, games.plies, games.legal
 
 
 def _deciders(agents: dict[int, Agent], divisors: Sequence[int]) -> list[_Decider]:

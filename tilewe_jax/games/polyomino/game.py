@@ -18,12 +18,13 @@ from tilewe_jax.games.polyomino.boards import neighbours
 from tilewe_jax.games.polyomino.config import VARIANTS, VERSION, Config, options_of
 from tilewe_jax.games.polyomino.encoding import Encoding, encode
 from tilewe_jax.games.polyomino.endings import PolyominoEndings
+from tilewe_jax.games.polyomino.host_draws import host_draws
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES, Cell
 from tilewe_jax.games.polyomino.policies import policies
 from tilewe_jax.games.polyomino.position import PolyominoPosition, position_of_state
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.games.polyomino.setup import position_format
-from tilewe_jax.host import PositionFormat
+from tilewe_jax.host import HostDraws, PositionFormat
 from tilewe_jax.lanes import random_words, rule_per_lane
 
 T = TypeVar("T")
@@ -106,6 +107,10 @@ class PolyominoGame(Game[State]):
         if position.config != self.config:
             raise ValueError(f"the position is of {position.config.name} with other options")
         return State(**{name: jnp.asarray(value) for name, value in rules.fields_of(position.position).items()})
+
+    @property
+    def host_draws(self) -> HostDraws | None:
+        return host_draws(self.config)
 
     def apply(self, state: State, action: Action) -> State:
         check_state(self, state)

@@ -203,8 +203,13 @@ def grow(orientations: tuple[int, ...], cell: Callable[[Cell], T], join: Callabl
             grown[shape] = join(grown[parts[0]], grown[parts[1]])
         else:
             grown[shape] = cell(*shape)
+    return {i: grown[frozenset(ORIENTATIONS[i].cells)] for i in growth_order(orientations)}
+
+
+def growth_order(orientations: tuple[int, ...]) -> list[int]:
+    """Return orientations in the order in which ``grow`` returns them."""
     of_shape = {frozenset(ORIENTATIONS[i].cells): i for i in orientations}
-    return {of_shape[shape]: value for shape, value in grown.items() if shape in of_shape}
+    return [of_shape[shape] for shape, _ in growth(orientations) if shape in of_shape]
 
 
 def _cell(

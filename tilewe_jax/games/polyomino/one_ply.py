@@ -275,7 +275,8 @@ def _best_of_block(
         if all(in_listed_order):
             rank = _listed_rank(config, orientation, anchor, on_corners)
         else:
-            rank = _random_rank(seed, number, on_corners)
+            names = jnp.sum(popcount(on_corners), axis=0, dtype=jnp.int32)
+            rank = random_rank(seed, number, names)
             if any(in_listed_order):
                 listed = _listed_rank(config, orientation, anchor, on_corners)
                 rank = jnp.where(jnp.asarray(np.array(in_listed_order))[preference], listed, rank)
@@ -302,14 +303,15 @@ def _cells(
     return cells, contact_cells & corners[: words(config)]
 
 
-def _random_rank(seed: UInt32[Array, "lanes"], number: Int32[Array, "lanes"], on_corners: Board) -> Float32[Array, "lanes"]:
-    """Draw a rank whose probability to be the highest is proportional to the number of contacts on open corners.
+def random_rank(
+    seed: UInt32[Array, "*#lanes"], number: Int32[Array, "*lanes"], names: Int32[Array, "*lanes"]
+) -> Float32[Array, "*lanes"]:
+    """Draw a rank whose probability to be the highest is proportional to a number of names, at least 1.
 
     Weighted random sampling by ``log(uniform) / weight`` (Efraimidis and Spirakis 2006).
     """
     uniform = ((hash32(seed, number) >> np.uint32(8)).astype(jnp.float32) + 0.5) / 2**24
-    weight = jnp.maximum(jnp.sum(popcount(on_corners), axis=0, dtype=jnp.int32), 1)
-    return jnp.log(uniform) / weight.astype(jnp.float32)
+    return jnp.log(uniform) / jnp.maximum(names, 1).astype(jnp.float32)
 
 
 def _listed_rank(

@@ -19,7 +19,7 @@ from tilewe_jax.games.santorini.config import VERSION, Cell, Config
 from tilewe_jax.games.santorini.host import SYMBOLS, Move, SantoriniBoard
 from tilewe_jax.games.santorini.rules import State
 from tilewe_jax.games.santorini.setup import checked, position_format
-from tilewe_jax.host import PositionFormat, is_position
+from tilewe_jax.host import HostDraws, PositionFormat, is_position, uniform_below
 from tilewe_jax.lanes import random_words, rule_per_lane
 
 _state_of = jax.jit(rules.state_of, static_argnums=0)
@@ -206,6 +206,10 @@ class SantoriniGame(Game[State]):
         return state
 
     @property
+    def host_draws(self) -> HostDraws:
+        return HostDraws(_sample, _sample, lambda key: random_words(key, 1)[0])
+
+    @property
     def positions(self) -> PositionFormat:
         return position_format(self.config)
 
@@ -281,6 +285,12 @@ class SantoriniGame(Game[State]):
     def _cell(self, worker: int) -> Cell | None:
         row, column = divmod(worker, self.config.stride)
         return (row, column) if row >= 0 else None
+
+
+def _sample(position: SantoriniBoard, word: int) -> int:
+    """``rules.sample_action`` of a host position."""
+    legal = position.legal_actions()
+    return legal[uniform_below(word, len(legal))] if legal else -1
 
 
 @wraps(Config, updated=())
