@@ -40,6 +40,13 @@ _book_move = _kept("the book", Agent.book_move)
 _proceed, _play = _kept("the search", Agent.proceed), _kept("the agent", Agent.play)
 
 
+def _state_of(agent: Agent, game: OngoingGame) -> Any:
+    """Return the state of a game: from the position in plain Python if it determines the state, without a compiled program."""
+    if agent.game.host_draws:
+        return agent.game.state_of(game.position)
+    return game.view("state", game.start, lambda state, action: _apply(agent, state, jnp.int32(action)))
+
+
 def _proceed_rounds(agent: Any, progress: Any, rounds: int) -> Any:
     """Run a number of rounds of a search."""
     return _proceed(agent, progress, np.int32(rounds))
@@ -108,9 +115,12 @@ class HostAgent:
         self._state = self._start
         self.memory: Any = None
         """The tree of an agent that keeps one; ``None`` before the first position."""
-        self._ongoing = OngoingGame(self.agent.game, lambda: self._start, deal=self._deal)
+        self._ongoing = self._new_ongoing()
         self._searched: Any = None
         """Arrays of the tree of the last search."""
+
+    def _new_ongoing(self) -> OngoingGame:
+        return OngoingGame(self.agent.game, lambda: self._start, deal=self._deal)
 
     def set_seed(self, seed: int) -> None:
         """Reset the random numbers to a seed, taken modulo 2**63."""
@@ -158,7 +168,7 @@ class HostAgent:
     def _ask(self, player: Any, actions: list[int]) -> int:
         """Return the action of a player on the host."""
         if actions[: len(self._ongoing.actions)] != self._ongoing.actions:
-            self._ongoing = OngoingGame(self.agent.game, lambda: self._start, deal=self._deal)
+            self._ongoing = self._new_ongoing()
         self._ongoing.actions[:] = actions
         try:
             seconds = NO_LIMIT if self._seconds is None else self._seconds
@@ -170,11 +180,15 @@ class HostAgent:
         """Update the position and the tree; arguments as for ``choose``."""
         if actions[: len(self._actions)] != self._actions:
             self._actions, self._state, self.memory = (), self._start, None
+            self._ongoing = self._new_ongoing()
         for action in actions[len(self._actions) :]:
-            self._state = _apply(self.agent, self._state, jnp.int32(action)) if state is None else state
             if self.memory is not None:
                 self.memory = _advance(self.agent, self.memory, jnp.int32(action))
-        self._state = self._state if state is None else state
+        self._ongoing.actions[:] = [action for action in actions if action >= 0]  # an agent chooses -1 at the end of a game
+        if state is not None:
+            self._state = state
+        elif actions != self._actions:
+            self._state = _state_of(self.agent, self._ongoing)
         if self.memory is None:
             self.memory = _init(self.agent, self._state)
         self._actions = actions
@@ -252,8 +266,7 @@ class GamePlayer:
         """Return the action in a game, within the time limits of the agent and of the match."""
         self._host.set_time(seconds)
         self._host.set_seed(zlib.crc32(seed.encode()))
-        state = game.view("state", game.start, lambda state, action: _apply(self._agent, state, jnp.int32(action)))
-        return self._host.choose(game.actions, state)
+        return self._host.choose(game.actions, _state_of(self._agent, game))
 
 
 def host_player(agent: Agent) -> HostPlayer | None:
