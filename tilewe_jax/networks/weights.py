@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tilewe_jax import registry
@@ -310,8 +309,9 @@ def _fill(
             raise ValueError(f"{its} {error}; {network} needs shape {leaf.shape} and floating-point numbers{why}") from None
         if not np.isfinite(array).all():
             raise ValueError(f"{its} has values that are not finite")
-        arrays.append(jnp.asarray(array))
-    model: Model = jax.tree.unflatten(tree, arrays)
+        arrays.append(array)
+    # ``jnp.asarray`` would compile a program for each shape.
+    model: Model = jax.tree.unflatten(tree, jax.device_put(arrays))
     return model
 
 

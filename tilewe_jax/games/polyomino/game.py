@@ -106,7 +106,8 @@ class PolyominoGame(Game[State]):
     def state_of(self, position: PolyominoPosition) -> State:
         if position.config != self.config:
             raise ValueError(f"the position is of {position.config.name} with other options")
-        return State(**{name: jnp.asarray(value) for name, value in rules.fields_of(position.position).items()})
+        state: State = jax.device_put(State(**rules.fields_of(position.position)))
+        return state
 
     @property
     def host_draws(self) -> HostDraws | None:
