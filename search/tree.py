@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32
 
 from tilewe_jax.search.rules import ChildStats
-from tilewe_jax.utils.loops import scan, while_loop
+from tilewe_jax.utils.loops import fori_loop, scan, while_loop
 
 State = TypeVar("State")
 
@@ -318,14 +318,18 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
         .set(jnp.broadcast_to(nodes[:, None], tree.children.shape), mode="drop")
     )
     root = tree.children[ROOT, candidate]
-    kept, ancestor = nodes == root, parent
-    for _ in range(max(1, (tree.capacity - 1).bit_length())):  # the distance doubles each time
-        kept, ancestor = kept | kept[ancestor], ancestor[ancestor]
+
+    def double(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Double the distance to the ancestors that have been looked at."""
+        kept, ancestor = carry
+        return kept | kept[ancestor], ancestor[ancestor]
+
+    kept, _ = fori_loop(0, max(1, (tree.capacity - 1).bit_length()), double, (nodes == root, parent))
     kept = kept & (nodes < tree.num_nodes)
     num_nodes = jnp.sum(kept, dtype=jnp.int32)
     # Children come after their parents, so the new root stays first.
-    (source,) = jnp.nonzero(kept, size=tree.capacity, fill_value=0)
     new_index = jnp.cumsum(kept, dtype=jnp.int32) - 1
+    source = jnp.zeros(tree.capacity, jnp.int32).at[jnp.where(kept, new_index, tree.capacity)].set(nodes, mode="drop")
 
     def move(leaf: Array, fill: float = 0) -> Array:
         used = (nodes < num_nodes).reshape(-1, *[1] * (leaf.ndim - 1))
