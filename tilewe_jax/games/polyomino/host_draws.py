@@ -1,5 +1,6 @@
 """Random decisions on host positions, equal to those of ``rules.sample`` and of the policy ``random`` on the device."""
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -15,7 +16,6 @@ from tilewe_jax.games.polyomino.one_ply import BLOCK_SIZE, random_rank
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS
 from tilewe_jax.games.polyomino.position import PolyominoPosition
 from tilewe_jax.host import HostDraws, uniform_below
-from tilewe_jax.utils.programs import Kept
 
 _RANKED = 1024
 """Number of placements whose ranks one call computes."""
@@ -86,7 +86,7 @@ def _ranks(word: int, weights: np.ndarray) -> np.ndarray:
         part = np.zeros(_RANKED, np.int32)
         count = len(part[: len(weights) - first])
         part[:count] = weights[first : first + count]
-        ranks.append(np.asarray(_rank_many(np.uint32(word), np.int32(first), part))[:count])
+        ranks.append(np.asarray(_rank_many()(np.uint32(word), np.int32(first), part))[:count])
     return np.concatenate(ranks) if ranks else np.zeros(0, np.float32)
 
 
@@ -94,4 +94,8 @@ def _rank_part(seed: Any, first: Any, weights: Any) -> Any:
     return random_rank(seed, first + jnp.arange(_RANKED, dtype=jnp.int32), weights)
 
 
-_rank_many = Kept("the random draws", _rank_part, lambda _: "polyomino")
+@cache
+def _rank_many() -> Callable[..., Any]:
+    from tilewe_jax.utils.programs import Kept  # imports the display of progress
+
+    return Kept("the random draws", _rank_part, lambda _: "polyomino")
