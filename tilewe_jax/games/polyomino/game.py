@@ -106,8 +106,7 @@ class PolyominoGame(Game[State]):
     def state_of(self, position: PolyominoPosition) -> State:
         if position.config != self.config:
             raise ValueError(f"the position is of {position.config.name} with other options")
-        state: State = jax.device_put(State(**rules.fields_of(position.position)))
-        return state
+        return State(**jax.device_put(rules.fields_of(position.position)))
 
     @property
     def host_draws(self) -> HostDraws | None:

@@ -1,12 +1,11 @@
 """Random decisions on host positions, equal to those of ``rules.sample`` and of the policy ``random`` on the device."""
 
-from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float32, Int32, UInt32
 
 from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino.config import Config
@@ -86,16 +85,12 @@ def _ranks(word: int, weights: np.ndarray) -> np.ndarray:
         part = np.zeros(_RANKED, np.int32)
         count = len(part[: len(weights) - first])
         part[:count] = weights[first : first + count]
-        ranks.append(np.asarray(_rank_many()(np.uint32(word), np.int32(first), part))[:count])
+        ranks.append(np.asarray(_rank_many(np.uint32(word), np.int32(first), part))[:count])
     return np.concatenate(ranks) if ranks else np.zeros(0, np.float32)
 
 
-def _rank_part(seed: Any, first: Any, weights: Any) -> Any:
-    return random_rank(seed, first + jnp.arange(_RANKED, dtype=jnp.int32), weights)
-
-
-@cache
-def _rank_many() -> Callable[..., Any]:
-    from tilewe_jax.utils.programs import Kept  # imports the display of progress
-
-    return Kept("the random draws", _rank_part, lambda _: "polyomino")
+@jax.jit
+def _rank_many(
+    seed: UInt32[Array, ""], first: Int32[Array, ""], names: Int32[Array, "placements"]
+) -> Float32[Array, "placements"]:
+    return random_rank(seed, first + jnp.arange(names.shape[0], dtype=jnp.int32), names)
