@@ -320,7 +320,7 @@ def subtree(tree: Tree[State], candidate: Int32[Array, ""]) -> Tree[State]:
     root = tree.children[ROOT, candidate]
 
     def double(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Double the distance to the ancestors that have been looked at."""
+        """Include the ancestors up to twice the distance."""
         kept, ancestor = carry
         return kept | kept[ancestor], ancestor[ancestor]
 

@@ -1,4 +1,4 @@
-"""Random decisions on host positions, equal to those of ``rules.sample`` and of the policy ``random`` on the device."""
+"""Random decisions on host positions, with the results of ``rules.sample`` and of the policy ``random`` on the device."""
 
 from functools import cache, partial
 
