@@ -174,6 +174,7 @@ def test_a_running_game_is_opened_in_the_editor(open_page: Any) -> None:
     play(page, move_by_keyboard, most=2)
     page.wait_for_turn()
     page.page.keyboard.press(",")  # the position on display is opened
+    page.page.click("#tab-moves")
     page.page.click('[data-focus="action-text"]')
     page.page.wait_for_url("**/editor#*")
     page.page.wait_for_selector(".note.good:has-text('Player 2 is to move')")
@@ -181,8 +182,10 @@ def test_a_running_game_is_opened_in_the_editor(open_page: Any) -> None:
     assert (len(found["heights"]), sum(map(int, "".join(found["heights"])))) == (4, 3)
     assert page.page.input_value('[data-focus="option-size"]') == "4"
     other = open_page().start("santorini", [HUMAN, HUMAN])
+    other.page.click("#tab-moves")
     assert not other.page.locator('[data-focus="action-text"]').count(), "the other player is a person"
     hidden = open_page().start("triominos", players=2)
+    hidden.page.click("#tab-moves")
     assert not hidden.page.locator('[data-focus="action-text"]').count()
 
 

@@ -103,6 +103,7 @@ class PlayPage {
         status: () => this.#statusLine(),
         header: (above, card, requests) => this.#header(above, card, requests),
         actions: () => this.#actions(),
+        notes: () => this.#mayEdit && h("button.quiet", { title: "Open this position in the editor", dataset: { focus: "action-text" }, onclick: () => this.#edit() }, icon("text"), "Edit position"),
         key: (event) => this.#key(event),
       });
       this.container.classList.add("wide");
@@ -360,7 +361,7 @@ class PlayPage {
     const { game } = this;
     const parts = [];
     if (this.link.name === "waiting" || this.link.name === "connecting") {
-      parts.push(h("span.connection", { role: "status" }, h("i.presence.away", {}), this.link.text || "Connecting …"));
+      parts.push(h("span.connection", { role: "status" }, h("i.presence.away", {}), h("span", {}, this.link.text || "Connecting …")));
     }
     if (!game.live) {
       parts.push(h("span", {}, t`After move ${game.at} of ${game.last}`), h("button.link", { onclick: () => game.goTo(game.last) }, game.over ? "Go to the end" : "Back to the game"));
@@ -458,7 +459,6 @@ class PlayPage {
       playing && game.casual && this.#mayRedo && button("Redo", "Redo (Y)", "redo", () => this.#redo()),
       playing && game.casual && this.#hasEngine && button(this.hinting ? "Searching" : "Hint", "Hint (H)", "bulb", () => this.#hint(), { disabled: !this.#mayHint }),
       this.#mayTalk && (this.phraseMenu ??= phraseMenu((phrase) => this.#ask({ type: "say", phrase }))),
-      this.#mayEdit && button("Edit", "Open this position in the editor", "text", () => this.#edit()),
       playing && button("Resign", "Resign", "flag", () => this.#resign()),
       game.over && button("Study", "Play on from a position, with variations and comments", "open", () => this.#study()),
       button(SHARE, SHARE === "Share" ? "Share and download" : "Save to files", "share", () => shareDialog(game)),
