@@ -366,3 +366,15 @@ def test_wrong_cells_of_santorini_are_explained(open_page: Any) -> None:
     page.wait_for_move(2)
     page.wait_for_turn()
     page.page.wait_for_selector(".note.info")
+    heights = ["00000", "00030", "01200", "00000", "00000"]
+    position = {"heights": heights, "workers": [["c3", "a1"], ["b3", "e1"]], "current_player": 0}
+    created = page.server.create("santorini", position={**position, "workers": [["c4", "a1"], ["b3", "e1"]]})
+    page.open(created["paths"][0]).page.wait_for_selector(".your-turn")
+    for cell, text in (([2, 3], "move to"), ([1, 2], "stands there"), ([2, 2], "not from c4 (0) to c3 (2)")):
+        page.click_cell(cell)
+        page.page.wait_for_selector(f".note:has-text('{text}')")
+    created = page.server.create("santorini", position=position)
+    page.open(created["paths"][0]).page.wait_for_selector(".your-turn")
+    page.click_cell([2, 2])
+    page.click_cell([3, 3])
+    page.page.wait_for_selector(".result:has-text('A worker has reached the third level.')")

@@ -19,11 +19,18 @@ const REASONS = {
   time: ["You ran out of time.", (name) => t`${name} ran out of time.`],
 };
 
-/** Why the game ended before its time. */
-function ending(game) {
+/** Why the game ended, if the points do not say it. */
+function ending(game, view) {
   const { reason, seat } = game.over;
-  const [own, other] = REASONS[reason];
-  return game.isYou(seat) ? own : other(game.nameOf(seat));
+  if (REASONS[reason]) {
+    const [own, other] = REASONS[reason];
+    return game.isYou(seat) ? own : other(game.nameOf(seat));
+  }
+  if (view.kind !== "santorini" || game.winners.length !== 1) return null;
+  const [winner] = game.winners;
+  const isUp = view.workers.slice(2 * winner, 2 * winner + 2).some(([x, y]) => view.heights[y * view.size + x] === "3");
+  if (isUp) return "A worker has reached the third level.";
+  return game.isYou(1 - winner) ? "You could not move." : t`${game.nameOf(1 - winner)} could not move.`;
 }
 
 /** Fill the result card. `buttons` are below its table. */
@@ -33,15 +40,16 @@ export function resultCard(element, game, buttons) {
   if (element.hidden) return;
   const { scores } = game.over;
   const columns = columnsOf(view);
+  const reason = ending(game, view);
   render(
     element,
     h("h2", {}, verdict(game)),
-    REASONS[game.over.reason] && h("p.muted", {}, ending(game)),
+    reason && h("p.muted", {}, reason),
     view.kind !== "santorini" &&
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Points"), columns.map(({ title }) => h("th", {}, title)))),
+        h("thead", {}, h("tr", {}, h("th", {}, "Player"), h("th", {}, "Points"), columns.map(({ title, about }) => h("th", { title: about }, title)))),
         h("tbody", {}, game.standings.map((seat) => h("tr", { className: game.winners.includes(seat) ? "winner" : "" }, h("td", {}, swatch(view, seat), game.nameOf(seat)), h("td.number", {}, h("b", {}, numeral(scores[seat]))), columns.map(({ of }) => h("td.number", {}, numeral(of(seat))))))),
       ),
     view.kind === "polyomino" && h("p.muted", {}, t`${plural(view.empty, "cell")} of ${view.size * view.size} remained empty.`),
@@ -54,7 +62,7 @@ function columnsOf(view) {
     const sum = (count) => (seat) => view.colors.filter(({ player }) => player === seat).reduce((total, color) => total + count(color), 0);
     return [
       { title: "Pieces left", of: sum((color) => color.pieces.length) },
-      { title: "Void tiles", of: sum((color) => color.void) },
+      { title: "Void tiles", about: "Empty cells that touch the player's pieces by an edge", of: sum((color) => color.void) },
     ];
   }
   if (view.kind === "triominos") {

@@ -123,10 +123,14 @@ export class SantoriniBoard extends BoardArea {
   async #refuse(step, cell) {
     const action = this.#actionFor(step, cell);
     let text = step === "worker" ? "Choose one of your workers that can move." : step === "to" ? "A worker moves to an adjacent cell without a worker or dome, at most one level up." : "You cannot build there.";
-    if (action !== null) {
+    const { view } = this.game;
+    const worker = view.workers.findIndex((place) => same(place, cell));
+    if (worker >= 0 && step !== "worker") text = this.game.isYou(worker >> 1) ? "Your other worker stands there." : t`A worker of ${this.game.nameOf(worker >> 1)} stands there.`;
+    else if (action !== null) {
       try {
         const { rule } = await this.table.explain(action);
-        if (rule) text = sentence(rule);
+        // The rule names cells by row and column from the top.
+        if (rule) text = sentence(rule.replace(/\((\d+), (\d+)\)/g, (_, row, column) => cellName([Number(column), view.size - 1 - row])));
       } catch {
         // the general text remains
       }
