@@ -107,12 +107,11 @@ export class SantoriniBoard extends BoardArea {
   #choose(step, cell) {
     if (step === "worker") this.worker = this.game.view.workers.findIndex((place) => same(place, cell));
     else if (step === "to") this.to = cell;
-    const matching = this.#open.filter((move) =>
-      step === "place" ? same(move.to, cell) : step === "build" ? same(move.build, cell) : step === "to" && move.build === null,
-    );
-    // A winning move to the third level needs no build.
-    if (matching.length === 1 && (step === "place" || step === "build" || this.#open.length === 1)) {
-      this.table.submit(matching[0].id);
+    const { size, heights } = this.game.view;
+    const wins = step === "to" && heights[cell[1] * size + cell[0]] === "3"; // then any build will do
+    const move = this.#open.find((each) => (step === "place" ? same(each.to, cell) : step === "build" ? same(each.build, cell) : wins));
+    if (move) {
+      this.table.submit(move.id);
       return;
     }
     this.#changed();
