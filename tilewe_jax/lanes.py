@@ -376,12 +376,6 @@ def some_set(flags: Bool[Array, "lanes"], count: int) -> Int32[Array, "count"]:
     Twice as fast on a CPU as ``jnp.nonzero(size=count)``: flags are packed into words, flag ``i`` into word ``i % words``, and
     the j-th set flag is found by prefix sums over words, then by ``kth_set_bit``. All sums run over a leading axis.
     """
-    # Materialized on a CPU, where XLA would compile the search for indices into each gather and scatter that uses them.
-    indices = partial(_some_set, count)
-    return by_platform(partial(materialize, indices), indices, flags)
-
-
-def _some_set(count: int, flags: Bool[Array, "lanes"]) -> Int32[Array, "count"]:
     words = -(-flags.shape[0] // WORD_BITS)
     rows = jnp.pad(flags, (0, words * WORD_BITS - flags.shape[0])).reshape(WORD_BITS, words).astype(jnp.uint32)
     packed = reduce(jnp.bitwise_or, [row << np.uint32(i) for i, row in enumerate(rows)])

@@ -21,7 +21,7 @@ from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
 from tilewe_jax.arena.shards import WHOLE, Shard
 from tilewe_jax.game import Game, SharingPolicy
-from tilewe_jax.lanes import chunk_size, expecting_lanes, random_words, some_set, where_needed
+from tilewe_jax.lanes import chunk_size, expecting_lanes, materialize, random_words, some_set, where_needed
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.search import memory
@@ -662,7 +662,8 @@ def _tree_actions(
     # The batch axis stays first: trees are too large to transpose.
     def decide(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
         remaining, action, memory = carry
-        index = some_set(remaining, chunk)
+        # XLA would compile the search for indices into each gather and scatter of the tree.
+        index = materialize(partial(some_set, count=chunk), remaining)
         # A chunk that is not full repeats its first game, which takes no more steps.
         source = jnp.where(index < mine.shape[0], index, index[0])
         part = jax.tree.map(lambda leaf: jnp.take(leaf, source, axis=0, mode="clip"), (memory, state, words))
