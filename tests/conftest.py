@@ -10,6 +10,7 @@ from pathlib import Path
 # their child processes compile with few optimizations, in a third of the time. Tests marked `optimized`, or all with
 # `--optimized`, compile with the defaults.
 QUICK_FLAGS = "--xla_cpu_parallel_codegen_split_count=1"
+QUICK_FLAGS += " --xla_disable_hlo_passes=post_scatter_expansion_simplification"  # up to 20 rounds of it in large programs
 if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):  # later versions abort at this flag
     QUICK_FLAGS += " --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_FLAGS}"

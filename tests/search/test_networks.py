@@ -1,7 +1,6 @@
 """Networks as evaluators: files, factories, shapes and symmetries."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,7 @@ def test_averaging_over_symmetries_is_equivariant() -> None:
 
     state = rows(midgame(4), 2)
     every = jnp.arange(GAME.num_symmetries, dtype=jnp.int32)
-    logits, values = ask(jax.vmap(GAME.transform, in_axes=(None, 0))(state, every))
+    logits, values = ask(jax.jit(jax.vmap(GAME.transform, in_axes=(None, 0)))(state, every))
     for index, becomes in enumerate(GAME.action_symmetries):
         np.testing.assert_allclose(logits[index][becomes], logits[0], atol=1e-4)
         np.testing.assert_allclose(values[index], values[0], atol=1e-5)
@@ -136,12 +135,12 @@ def test_playouts_are_mixed_in_if_few_actions_are_legal() -> None:
     network = lambda observation: (jnp.zeros(9), jnp.array([0.625, 0.375]))  # noqa: E731
     game = TicTacToe()
     settings = EvaluatorSettings(network="given", playout_weight=0.5, playout_max_legal=4, num_samples=1)
-    evaluate = partial(settings.build(game, 0.0), network)
+    evaluate = jax.jit(lambda state, key: settings.build(game, 0.0)(network, state, key).value)
     state, values = game.init(jax.random.key(0)), []
     for action in (0, 3, 1, 4, 8):
-        values.append(np.asarray(evaluate(state, jax.random.key(1)).value)[int(state.current_player)])
+        values.append(evaluate(state, jax.random.key(1))[int(state.current_player)])
         state = game.apply(state, jnp.int32(action))
-    values.append(np.asarray(evaluate(state, jax.random.key(1)).value)[int(state.current_player)])
+    values.append(evaluate(state, jax.random.key(1))[int(state.current_player)])
     np.testing.assert_allclose(values[:5], 0.625)  # 9 to 5 legal actions
     assert values[5] in (0.3125, 0.5625, 0.8125)
     with pytest.raises(ValueError, match="playout_max_legal"):

@@ -165,7 +165,7 @@ def test_games_that_cannot_be_solved() -> None:
             solve(game, game.init(jax.random.key(0)), **wrong)
 
 
-@pytest.mark.parametrize("case", ["bonuses", "santorini"])
+@pytest.mark.parametrize("case", ["bonuses", slow("santorini")])
 def test_agents_solve_positions(case: str) -> None:
     compiled = Compiled(*GAMES[case])
     agent = tilewe_jax.agent("random", compiled.game)

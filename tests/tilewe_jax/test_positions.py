@@ -92,7 +92,7 @@ def canonical(state):
 @pytest.mark.parametrize(("name", "options"), GAMES, ids=IDS)
 def test_states_of_facts_equal_played_states(name, options):
     game, host = make(name, **options), make_host_game(name, **options)
-    apply, mask = jax.jit(game.apply), jax.jit(game.legal_action_mask)
+    apply, mask, observe = map(jax.jit, (game.apply, game.legal_action_mask, game.observe))
     chance = Random(1)
     deal = host.new_deal(chance)
     position, state = host.init_from_deal(deal), game.init_from_deal(deal)
@@ -107,7 +107,7 @@ def test_states_of_facts_equal_played_states(name, options):
             legal = [int(action) for action in np.flatnonzero(mask(rebuilt))]
             assert legal == position.legal_actions()
             if name != "triominos":  # its observations list the frontier, which is unordered
-                np.testing.assert_array_equal(*(game.observe(each, jnp.int32(0)) for each in (rebuilt, state)))
+                np.testing.assert_array_equal(*(observe(each, jnp.int32(0)) for each in (rebuilt, state)))
             assert game.positions.write(game.host(rebuilt)) == host.positions.write(position)
         if position.is_terminal:
             return

@@ -160,9 +160,9 @@ def _broken_rules(game: Any, results: list[Any]) -> Iterator[dict[str, Any]]:
 
     games, masks = results[:2]
     host = make_host_game(game.id, **game.options)
-    for index in range(len(games.actions)):
-        deal = game.deal(jax.tree.map(lambda leaf, row=index: leaf[row], games.initial))
-        position, actions = host.init_from_deal(deal), games.actions[index][games.actions[index] >= 0].tolist()
+    for index, row in enumerate(np.asarray(games.actions)):  # JAX would compile a selection for each number of moves
+        deal = game.deal(jax.tree.map(lambda leaf, index=index: leaf[index], games.initial))
+        position, actions = host.init_from_deal(deal), row[row >= 0].tolist()
         with_mask = int(games.rollout.lengths[index]) * index // signature.POSITIONS if index < len(masks) else -1
         for ply, action in enumerate(actions):
             legal = position.legal_actions()

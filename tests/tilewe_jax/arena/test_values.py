@@ -184,7 +184,8 @@ def test_sources_return_the_values_of_the_player_to_move(games: list[records.Rec
     searched = values.source(GAME, text).predict(sample, batch=4)
     state, player = jax.tree.map(jnp.asarray, (sample.state, sample.player))
     observe = network_interface(GAME, agent.weights).observe
-    _, expected = jax.vmap(agent.weights)(jax.vmap(observe)(state, player))  # the player to move comes first
+    outputs = jax.jit(jax.vmap(lambda state, player: agent.weights(observe(state, player))))
+    _, expected = outputs(state, player)  # the player to move comes first
     np.testing.assert_allclose(alone, expected[:, 0], atol=1e-5)
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(jax.random.key(0), jnp.arange(11))
     output: Any = jax.jit(jax.vmap(agent.search))(state, keys)

@@ -89,11 +89,12 @@ def test_tiles_of_slots_agree_with_the_rules() -> None:
 
     game = tilewe_jax.make("triominos", tiles=35, tray=5)
     functions, config, compared = batched(game), game.config, 0
+    tiles_of_slots = jax.jit(jax.vmap(lambda slots: observation.tiles_of_slots(config, slots)))
     for ply, (state, _) in enumerate(positions(game, 8, seed=3)):
         if ply % 5 != 3:
             continue
         parts = observation.split(config, functions.observe(state, state.current_player))
-        tile, fits = map(np.asarray, jax.vmap(lambda slots: observation.tiles_of_slots(config, slots))(parts["slots"]))
+        tile, fits = map(np.asarray, tiles_of_slots(parts["slots"]))
         own = np.asarray(parts["tiles"][..., 0]) > 0
         legal = np.asarray(functions.legal_action_mask(state))
         for lane in np.flatnonzero(~np.asarray(functions.is_terminal(state))):

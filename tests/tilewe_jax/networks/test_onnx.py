@@ -46,10 +46,11 @@ def test_exported_networks_agree_with_jax(name: str, architecture: str, tmp_path
     assert about == {"game": name, "options": json.dumps(game.options), "game_version": "1", "network": "random"}
     expected = jax.jit(jax.vmap(network))
     play = jax.jit(jax.vmap(lambda state, key: game.step(state, game.sample_action(state, key))))
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(1), 6))
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(1), 6))
     for step in range(4):
         states = play(states, jax.random.split(jax.random.key(step), 6))
-    positions = np.asarray(jax.vmap(lambda state: interface.observe(state, game.current_player(state)))(states))
+    observe = jax.jit(jax.vmap(lambda state: interface.observe(state, game.current_player(state))))
+    positions = np.asarray(observe(states))
     numbers = np.random.default_rng(0).normal(size=positions.shape).astype(np.float32)
     for observations in (positions, numbers, positions[:1]):
         logits, values = session.run(["logits", "values"], {"observation": observations})

@@ -72,10 +72,12 @@ def test_swapping_workers_permutes_logits(model: Any, states: Any) -> None:
     def outputs(state: Any) -> Any:
         return model(interface.observe(state, state.current_player))
 
+    @jax.jit
+    @jax.vmap
     def swapped(state: Any) -> Any:
         return GAME.transform(state, swap[0])
 
-    plain, other = outputs(states), outputs(jax.vmap(swapped)(states))
+    plain, other = outputs(states), outputs(swapped(states))
     table = GAME.action_symmetries[swap[0]]
     np.testing.assert_allclose(plain.logits, np.asarray(other.logits)[:, table], atol=1e-5)
     np.testing.assert_allclose(plain.outcome_logits, other.outcome_logits, atol=1e-5)

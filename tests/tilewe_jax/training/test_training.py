@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from dataclasses import replace
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -278,8 +277,9 @@ def test_values_are_tested_on_games_of_others(program: Program, toy_run: Path, t
     assert sample
     trained = weights.read(GAME, toy_run / "weights" / f"{TOY.iterations:06d}.npz").model
     (*_, total) = Evaluation(config, GAME, tmp_path, sample=sample).run(3, trained)["values"]
-    observe = jax.vmap(network_interface(GAME, trained).observe)
-    _, values = jax.vmap(partial(networks.base.predict, trained))(observe(sample.state, jnp.asarray(sample.player)))
+    observe = network_interface(GAME, trained).observe
+    predict = jax.jit(jax.vmap(lambda state, player: networks.base.predict(trained, observe(state, player))))
+    _, values = predict(sample.state, jnp.asarray(sample.player))
     assert total["brier"] == pytest.approx(float(np.mean((values[:, 0] - sample.actual) ** 2)), abs=1e-4)
     assert total["brier"] != pytest.approx(evaluations[0]["values"][-1]["brier"], abs=1e-3)
     # The games are checked before anything is written.
