@@ -82,8 +82,15 @@ def content(folder: Path) -> dict[str, str]:
 
 
 def rows(tree: Any, index: Any) -> Any:
-    """Index the first axis of every leaf."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
+    """Index the first axis of every leaf; on the host, because JAX would compile a selection for each shape."""
+
+    def select(leaf: Any) -> Any:
+        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        if is_key or not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+            return leaf[index]
+        return jax.numpy.asarray(np.asarray(leaf)[index])
+
+    return jax.tree.map(select, tree)
 
 
 def positions(game: Game[Any], batch: int, seed: int = 0) -> Iterator[tuple[Any, np.ndarray]]:

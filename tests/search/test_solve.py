@@ -100,7 +100,7 @@ def test_solutions_without_an_action(case: str) -> None:
     assert changed >= 1
 
 
-@pytest.mark.parametrize("max_nodes", [1, 12])
+@pytest.mark.parametrize("max_nodes", [slow(1), 12])
 def test_interrupted_searches_keep_to_the_limit_and_say_so(max_nodes: int) -> None:
     compiled = Compiled(*GAMES["bonuses"], max_nodes=max_nodes, max_moves=128)
     complete = 0
