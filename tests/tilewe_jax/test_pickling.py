@@ -57,7 +57,7 @@ NOT_SENT = {
     "pickled by OpenSpiel as text": "chance games.santorini.chance games.triominos.chance interop.open_spiel",
     "tested elsewhere": "interop.torch networks",
     "used in one process": (
-        "cli draw games.santorini.host_heuristics host.Coach host.Heuristics host.Offer presets training utils"
+        "cli draw games.santorini.host_heuristics host.Coach host.Heuristics host.HostDraws host.Offer presets training utils"
     ),
 }
 """Modules and classes whose objects are not sent to other processes, by the reason."""
