@@ -162,15 +162,19 @@ def test_third_party_code_has_no_identity() -> None:
     assert agents.agent("puct:num_simulations=8,network=own", SMALL, network=network).identity is None
 
 
-def test_a_match_loads_its_programs(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("on_host", "number", "with_opening"), [(False, 7, 8), (True, 5, 5)])
+def test_a_match_loads_its_programs(
+    files: Path, monkeypatch: pytest.MonkeyPatch, on_host: bool, number: int, with_opening: int
+) -> None:
     def games(opening: int = 0) -> list[tuple[int, ...]]:
         players = [agents.agent(text, SMALL) for text in ("puct:num_simulations=2,num_candidates=4", "random")]
         return [record.actions for record in arena.play_match(SMALL, players, 3, 8, 0, keep=True, opening=opening).records]
 
+    monkeypatch.setattr(arena.match, "MAX_HOST_GAMES", 3 if on_host else 0)
     first = games()
-    assert count(files) == 7
+    assert count(files) == number
     with monkeypatch.context() as patched:
         patched.setattr(jax, "jit", None)
         assert games() == first
     assert games(1) != first
-    assert count(files) == 8, "the policies depend on the opening"
+    assert count(files) == with_opening, "the policies on the device depend on the opening"
