@@ -34,7 +34,8 @@ class HostGames:
         assert game.host_draws
         self._game, self._draws, self._openings, self._num_random = game, game.host_draws, openings, num_random
         self._host_game = make_host_game(game.id, **game.options)
-        self._states = [jax.tree.map(lambda leaf, row=row: leaf[row], jax.device_get(initial)) for row in range(len(openings))]
+        initial = jax.device_get(initial)
+        self._states = [jax.tree.map(lambda leaf, row=row: leaf[row], initial) for row in range(len(openings))]
         self._positions: list[HostPosition] = [game.host(state) for state in self._states[:count]]
         self.forfeited = np.zeros((game.num_players, count), np.bool_)
         """True if the player in each seat has forfeited."""
