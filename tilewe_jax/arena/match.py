@@ -16,12 +16,13 @@ from tilewe_jax.agents import Agent, ForfeitError, HostPlayer, OngoingGame
 from tilewe_jax.agents.base import identity_of_game
 from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
+from tilewe_jax.arena.deciders import Decider, advance_trees, as_argument, decide, games_together, init_trees, make_deciders
 from tilewe_jax.arena.host_games import HostGames, is_random
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
 from tilewe_jax.arena.shards import WHOLE, Shard
-from tilewe_jax.game import Game, SharingPolicy
-from tilewe_jax.lanes import chunk_size, expecting_lanes, materialize, random_words, some_set, where_needed
+from tilewe_jax.game import Game
+from tilewe_jax.lanes import chunk_size, expecting_lanes, random_words
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.search import memory
@@ -32,8 +33,6 @@ Progress = Callable[[Results], None]
 """Called with the results of a match so far."""
 Opening = int | Sequence[Sequence[int]] | None
 """The opening of games: a number of random moves, or lists of actions."""
-SEARCHED_TOGETHER = 16
-"""Maximum number of games that an agent with a tree searches together on a CPU."""
 MAX_HOST_GAMES = 32
 """Maximum number of games of a match that is played on the host: more games take longer than loading the compiled rules."""
 
@@ -99,38 +98,6 @@ class _Play:
     """Opening actions of each game, padded with -1, ``[batch, actions]``."""
 
 
-@dataclass
-class _Decider:
-    """One agent on the device, or several policies that are compiled together."""
-
-    indices: np.ndarray
-    """Indices of the players."""
-    agent: Agent | None
-    """The agent; ``None`` for several policies."""
-    divisor: int
-    """The players are to move in about one of ``divisor`` games."""
-    together: Callable[..., Any] | None = None
-    """The ``IndexedPolicy`` of several policies."""
-    choose: Any = None
-    """Compiled: adds the decider's actions to the actions of all games, and returns the new memory, ``[batch, ...]``."""
-    init: Any = None
-    """Compiled: returns the memory of new games, which is their trees."""
-    advance: Any = None
-    """Compiled: returns the memory after the actions of all games."""
-
-    @property
-    def keeps_tree(self) -> bool:
-        """True if the agent carries a tree from move to move."""
-        return self.agent is not None and self.agent.keeps_tree
-
-    @property
-    def program_key(self) -> Any:
-        """Identifies the compiled program of an agent with a tree, shared by agents that differ only in their weights."""
-        leaves, structure = jax.tree.flatten(self.agent)
-        shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-        return structure, shapes, self.divisor
-
-
 class Match:
     """Games between the same players, compiled once, a batch at a time.
 
@@ -183,7 +150,7 @@ class Match:
         self._num_random = opening if isinstance(opening, int) else 0
         self._openings = _padded([[]] if opening is None or isinstance(opening, int) else opening)
         self.names = list(dict.fromkeys(player.name for player in players))
-        agents = [_as_argument(next(player for player in players if player.name == name)) for name in self.names]
+        agents = [as_argument(next(player for player in players if player.name == name)) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
         # A player with one of n entries is to move in about one of n games.
         divisors = [len(players) // int((self._entries == index).sum()) for index in range(len(self.names))]
@@ -198,7 +165,9 @@ class Match:
         self._random_players = [index for index, agent in enumerate(agents) if self._on_host and is_random(agent)]
         on_device = hosts.keys() - self._host_players.keys()
         self._timed = sorted(on_device)
-        self._deciders = _deciders({index: agents[index] for index in sorted(on_device - {*self._random_players})}, divisors)
+        self._deciders = make_deciders(
+            {index: agents[index] for index in sorted(on_device - {*self._random_players})}, divisors
+        )
         self._policies = [decider for decider in self._deciders if not decider.keeps_tree]
         self._tree_deciders = [decider for decider in self._deciders if decider.keeps_tree]
         self._compile()
@@ -212,7 +181,7 @@ class Match:
         for program, decider in {decider.program_key: decider for decider in self._tree_deciders}.items():
             agent, identity = decider.agent, self._identity([decider], decider.divisor)
             init, advance = (
-                batching.split_over_devices(function, self.devices, shared=1) for function in (_init_trees, _advance_trees)
+                batching.split_over_devices(function, self.devices, shared=1) for function in (init_trees, advance_trees)
             )
             trees = jax.eval_shape(init, agent, play.state)
             choose = expecting_lanes(games_together(self.batch, decider.divisor), partial(self._choose, decider.divisor, None))
@@ -255,7 +224,7 @@ class Match:
         (compiled,) = compile_all([self._random_moves])
         return compiled
 
-    def _identity(self, deciders: Sequence[_Decider] = (), *settings: Any) -> str | None:
+    def _identity(self, deciders: Sequence[Decider] = (), *settings: Any) -> str | None:
         """Return ``Program.identity`` for a program of the match in which some players decide."""
         identities = [self._identities[index] for decider in deciders for index in decider.indices.tolist()]
         identities.append(identity_of_game(self.game))
@@ -265,7 +234,7 @@ class Match:
         """Replace the agent of the same name on the device by one that differs only in its weights."""
         index = self.names.index(agent.name)
         decider = next(decider for decider in self._deciders if index in decider.indices)
-        decider.agent = _as_argument(agent)
+        decider.agent = as_argument(agent)
 
     def play(
         self,
@@ -379,18 +348,9 @@ class Match:
         indices: jax.Array,
     ) -> tuple[jax.Array, Any]:
         """Add the actions of a decider to the actions of all games; also return its new memory."""
-        movers = mover[None] == indices[:, None]
-        mine, keys = jnp.any(movers, axis=0), self._keys(play, ply)[:, 0]
-        if together is not None:
-            decide = batching.split_over_devices(partial(_policy_actions, divisor, together), self.devices)
-            chosen = decide(mine, play.state, keys, jnp.argmax(movers, axis=0).astype(jnp.int32))
-        elif memory is None:
-            decide = batching.split_over_devices(partial(_agent_actions, divisor), self.devices, shared=1)
-            chosen = decide(agent, mine, play.state, keys)
-        else:
-            decide = batching.split_over_devices(partial(_tree_actions, divisor), self.devices, shared=1)
-            chosen, memory = decide(agent, mine, play.state, keys, memory)
-        return jnp.where(mine, chosen, action), memory
+        movers, keys = mover[None] == indices[:, None], self._keys(play, ply)[:, 0]
+        chosen, memory = decide(divisor, together, self.devices, agent, memory, movers, play.state, keys)
+        return jnp.where(jnp.any(movers, axis=0), chosen, action), memory
 
     def _opening_action(self, play: _Play, ply: jax.Array) -> jax.Array:
         """Return the opening action at a ply, -1 after the opening."""
@@ -563,6 +523,7 @@ class _OnHost:
 
     def __init__(self, match: Match, play: _Play, seating: np.ndarray, count: int) -> None:
         self.play, self._match, self._seating = play, match, seating
+        self._forfeit = np.zeros(match.batch, np.uint32)  # words of the last ply
         self._games = HostGames(match.game, play.state, np.asarray(play.opening), match._num_random, count)
 
     def choose(self, ply: np.int32) -> tuple[Any, Any]:
@@ -587,105 +548,6 @@ class _OnHost:
     def results(self) -> _Arrays:
         games = self._games
         return *games.results(), games.forfeited, games.plies, games.legal
-
-
-def _deciders(agents: dict[int, Agent], divisors: Sequence[int]) -> list[_Decider]:
-    """Group agents on the device, given by index: policies of one ``SharingPolicy`` class are compiled together."""
-    sharing: dict[type[Any], dict[int, Any]] = {}
-    for index, agent in agents.items():
-        policy = getattr(agent.weights, "func", None)
-        if isinstance(policy, SharingPolicy) and not agent.keeps_tree:
-            sharing.setdefault(type(policy), {})[index] = policy
-    groups = [(kind, policies) for kind, policies in sharing.items() if len(policies) > 1]
-    grouped = {index for _, policies in groups for index in policies}
-    result = [
-        _Decider(
-            np.array(list(policies), np.int32),
-            None,
-            max(1, int(1 / sum(1 / divisors[index] for index in policies))),
-            kind.together(list(policies.values())),
-        )
-        for kind, policies in groups
-    ]
-    single = [index for index in agents if index not in grouped]
-    return result + [_Decider(np.array([index], np.int32), agents[index], divisors[index]) for index in single]
-
-
-def _as_argument(agent: Agent) -> Agent:
-    """Return the agent as an argument of compiled functions, without its name and the source of its network."""
-    spec = agent.spec
-    if spec and agent.is_search:
-        spec = replace(spec, book=bool(spec.book), book_margin=0.0)
-        if agent.weights is not None:
-            spec = replace(spec, evaluator=replace(spec.evaluator, network="loaded"))
-    return replace(agent, name="", spec=spec)
-
-
-def _init_trees(agent: Agent, state: Any) -> Any:
-    return jax.vmap(agent.init)(state)
-
-
-def _advance_trees(agent: Agent, tree: Any, action: jax.Array) -> Any:
-    return jax.vmap(agent.advance)(tree, action)
-
-
-def _agent_actions(divisor: int, agent: Agent, mine: jax.Array, state: Any, keys: jax.Array) -> jax.Array:
-    return _policy_actions(divisor, agent.act, mine, state, keys)
-
-
-def _policy_actions(
-    divisor: int, policy: Callable[..., Any], mine: jax.Array, state: Any, keys: jax.Array, *which: jax.Array
-) -> jax.Array:
-    """Return the actions of a policy in the games of the mask ``mine``, -1 elsewhere.
-
-    The policy runs only in these games, in chunks of one in ``divisor`` games. An ``IndexedPolicy`` also takes ``which``.
-    """
-    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
-
-    def decide(state: Any, words: jax.Array, *which: jax.Array) -> jax.Array:
-        keys = jax.random.wrap_key_data(words.T, impl=impl)
-        actions: jax.Array = jax.vmap(policy, in_axes=(*(0 for _ in which), -1, 0))(*which, state, keys)
-        return actions
-
-    batch_last = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), (state, jax.random.key_data(keys), *which))
-    return where_needed(mine, decide, batch_last, none, divisor)
-
-
-def _tree_actions(
-    divisor: int, agent: Agent, mine: jax.Array, state: Any, keys: jax.Array, memory: Any
-) -> tuple[jax.Array, Any]:
-    """Return the actions of an agent that keeps its tree, like ``_policy_actions``, and its new memory."""
-    impl, none = jax.random.key_impl(keys), jnp.full(mine.shape, -1, jnp.int32)
-    words = jax.random.key_data(keys)
-    chunk = games_together(mine.shape[0], divisor)
-
-    # The batch axis stays first: trees are too large to transpose.
-    def decide(carry: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
-        remaining, action, memory = carry
-        # XLA would compile the search for indices into each gather and scatter of the tree.
-        index = materialize(partial(some_set, count=chunk), remaining)
-        # A chunk that is not full repeats its first game, which takes no more steps.
-        source = jnp.where(index < mine.shape[0], index, index[0])
-        part = jax.tree.map(lambda leaf: jnp.take(leaf, source, axis=0, mode="clip"), (memory, state, words))
-        some_memory, some_state, some_words = part
-        chosen, after = jax.vmap(agent.play)(some_memory, some_state, jax.random.wrap_key_data(some_words, impl=impl))
-        memory = jax.tree.map(lambda leaf, new: leaf.at[index].set(new, mode="drop"), memory, after)
-        return remaining.at[index].set(False, mode="drop"), action.at[index].set(chosen, mode="drop"), memory
-
-    _, action, memory = jax.lax.while_loop(lambda carry: jnp.any(carry[0]), decide, (mine, none, memory))
-    return action, memory
-
-
-def games_together(batch: int, divisor: int) -> int:
-    """Return the number of games that an agent with a tree searches together, if it is to move in one of ``divisor`` games.
-
-    All games of a chunk continue until the last one is decided, and on a CPU a simulation of 64 games together is hardly
-    cheaper than of 16.
-    """
-    if jax.default_backend() != "cpu":
-        return chunk_size(batch, divisor)
-    movers = -(-batch // divisor)
-    return -(-movers // -(-movers // SEARCHED_TOGETHER))
 
 
 def _padded(openings: Sequence[Sequence[int]]) -> np.ndarray:

@@ -16,7 +16,7 @@ import pytest
 import tilewe_jax
 from tests.search.tictactoe import TicTacToe
 from tilewe_jax import agents, arena, batching, records
-from tilewe_jax.arena import match, ratings
+from tilewe_jax.arena import deciders, ratings
 from tilewe_jax.arena.match import batch_of
 from tilewe_jax.arena.results import Batch
 from tilewe_jax.cli import main as cli
@@ -289,10 +289,10 @@ def test_searches_depend_on_neither_the_batch_nor_the_chunks(monkeypatch: pytest
     ]
 
     def games(batch: int, together: int) -> list[tuple[int, ...]]:
-        monkeypatch.setattr(match, "SEARCHED_TOGETHER", together)
+        monkeypatch.setattr(deciders, "SEARCHED_TOGETHER", together)
         return [record.actions for record in arena.play_match(game, players, 8, batch, 0, keep=True).records]
 
-    assert match.games_together(50, 2) == 13
+    assert deciders.games_together(50, 2) == 13
     assert games(8, 16) == games(8, 3) == games(5, 16)
 
 
