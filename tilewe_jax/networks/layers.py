@@ -5,13 +5,15 @@ are fastest with channels last.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Float32, PRNGKeyArray
+from jaxtyping import Array, Float, Float32, Int8, PRNGKeyArray
 
 
 class Conv(eqx.Module):
@@ -58,6 +60,22 @@ class BFloat16Linear(Linear):
 
     def __call__(self, x: Float[Array, "*rows before"]) -> Float[Array, "*rows after"]:
         y = _bfloat16_product(x, self.weight)
+        return y + jnp.broadcast_to(self.bias, y.shape)
+
+
+class BinaryLinear(Linear):
+    """Dense layer of binary inputs (0 or 1), whose weights are rounded to 8 bits with one scale for each output.
+
+    CPUs compute the products of 8-bit integers several times faster than those of floats, and read a quarter of the memory;
+    the sums are exact. Stored weights, outputs and gradients are float32: gradients ignore the rounding.
+    """
+
+    # Without this constructor, type checkers expect the fields as arguments.
+    def __init__(self, before: int, after: int, key: PRNGKeyArray, scale: float = 1.0) -> None:
+        super().__init__(before, after, key, scale)
+
+    def __call__(self, x: Int8[Array, "*rows before"]) -> Float32[Array, "*rows after"]:
+        y = _binary_product(x, self.weight, *_rounded(self.weight))
         return y + jnp.broadcast_to(self.bias, y.shape)
 
 
@@ -173,10 +191,54 @@ def _product(x: Array, weight: Array) -> Array:
     return jnp.matmul(x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)
 
 
-@_product.def_vmap
-def _product_batched(size: Any, mapped: list[bool], x: Array, weight: Array) -> tuple[Array, bool]:
-    """Batch the product by adding rows, so that ``_product`` sees the total number of rows."""
+def _rounded(weight: Float32[Array, "before after"]) -> tuple[Int8[Array, "before after"], Float32[Array, "after"]]:
+    """Return weights as integers from -127 to 127, and the scale of each output."""
+    # NumPy for weights that are constants of a program, because XLA would take seconds to evaluate this.
+    xp: Any = jnp if isinstance(weight, jax.core.Tracer) else np
+    weight = xp.asarray(weight)
+    scale = xp.maximum(xp.max(xp.abs(weight), axis=0), np.float32(1e-30)) / np.float32(127)
+    return jnp.asarray(xp.round(weight / scale[None]).astype(np.int8)), jnp.asarray(scale)
+
+
+@jax.custom_jvp
+def _binary_product(
+    x: Int8[Array, "*rows before"],
+    weight: Float32[Array, "before after"],
+    rounded: Int8[Array, "before after"],
+    scale: Float32[Array, "after"],
+) -> Float32[Array, "*rows after"]:
+    """Return ``x @ rounded * scale``, whose derivatives are those of ``x @ weight``."""
+    del weight
+    y: Array = _integer_product(x, rounded).astype(jnp.float32)
+    return y * jnp.broadcast_to(scale, y.shape)
+
+
+@_binary_product.defjvp
+def _binary_product_jvp(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+    x, weight, _, _ = primals
+    return _binary_product(*primals), x.astype(weight.dtype) @ tangents[1]
+
+
+@jax.custom_batching.custom_vmap
+def _integer_product(x: Array, weight: Array) -> Array:
+    # XLA computes products of fewer than four rows by a loop that takes twice as long as the product of four rows.
+    leading = x.shape[:-1]
+    rows = math.prod(leading)
+    if isinstance(rows, int) and rows < 4:
+        x = jnp.pad(x.reshape(rows, -1), ((0, 4 - rows), (0, 0)))
+        return jnp.matmul(x, weight, preferred_element_type=jnp.int32)[:rows].reshape(*leading, -1)
+    return jnp.matmul(x, weight, preferred_element_type=jnp.int32)
+
+
+def _batched(product: Any, size: Any, mapped: list[bool], x: Array, weight: Array) -> tuple[Array, bool]:
+    """Batch a product by adding rows, so that it sees the total number of rows."""
     del size
     if mapped[1]:
-        return jax.vmap(jnp.matmul, in_axes=(0 if mapped[0] else None, 0))(x, weight), True
-    return _product(x, weight), True
+        dtype = jnp.int32 if x.dtype == jnp.int8 else jnp.float32
+        multiply = partial(jnp.matmul, preferred_element_type=dtype)
+        return jax.vmap(multiply, in_axes=(0 if mapped[0] else None, 0))(x, weight), True
+    return product(x, weight), True
+
+
+_product.def_vmap(partial(_batched, _product))
+_integer_product.def_vmap(partial(_batched, _integer_product))

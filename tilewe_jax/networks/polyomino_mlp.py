@@ -15,17 +15,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int32, PRNGKeyArray
+from jaxtyping import Array, Float32, Int8, Int32, PRNGKeyArray, UInt32
 
+from tilewe_jax.bits import WORD_BITS
 from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.encoding import Encoding
 from tilewe_jax.games.polyomino.game import PolyominoGame
 from tilewe_jax.games.polyomino.heuristics import WEIGHT_NAMES, Features, PerceptronWeights
-from tilewe_jax.games.polyomino.observation import unpack_boards
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_SIZES
-from tilewe_jax.lanes import rule_per_lane
+from tilewe_jax.lanes import materialize, rule_per_lane
 from tilewe_jax.networks.base import Outputs, Size
-from tilewe_jax.networks.layers import BFloat16Linear, Linear, ValueHead
+from tilewe_jax.networks.layers import BFloat16Linear, BinaryLinear, Linear, ValueHead
 
 _FEATURE_SCALE = Features(
     opponent_corners_covered=0.5,
@@ -178,7 +178,7 @@ _define_gradient(_perceptron_logits, _dense_perceptron_logits)
 class PolyominoMLP(eqx.Module):
     """Perceptron of the boards, pieces and numbers of legal placements of all colours."""
 
-    boards: BFloat16Linear
+    boards: BinaryLinear
     numbers: BFloat16Linear
     hidden: BFloat16Linear
     policy: BFloat16Linear
@@ -190,7 +190,7 @@ class PolyominoMLP(eqx.Module):
         config, width = game.config, 8 * size.channels
         numbers = config.colors * (3 * len(config.pieces) + 4)
         self.interface = policy(game)
-        self.boards = BFloat16Linear(4 * config.colors * config.cells, width, key_boards, scale=2.0)
+        self.boards = BinaryLinear(4 * config.colors * config.cells, width, key_boards, scale=2.0)
         self.numbers = BFloat16Linear(numbers, width, key_numbers, scale=2**0.5)
         self.hidden = BFloat16Linear(width, width // 2, key_hidden, scale=2**0.5)
         policy_layer = BFloat16Linear(width // 2, self.interface.num_logits, key_policy, scale=0.0)
@@ -235,10 +235,16 @@ def _embed(small: Linear, large: Linear) -> Linear:
     return cast(Linear, embedded)
 
 
-def _planes(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "planes size size"]:
-    """Return the boards of an encoding as planes."""
-    boards = [encoding.cells, encoding.free, encoding.corners, encoding.reachable]
-    return unpack_boards(game.config, jnp.concatenate(boards)).astype(jnp.float32)
+def _planes(game: PolyominoGame, encoding: Encoding) -> Int8[Array, "planes cells"]:
+    """Return the boards of an encoding as planes of 0 and 1."""
+    boards = jnp.concatenate([encoding.cells, encoding.free, encoding.corners, encoding.reachable])
+    # Materialized, because XLA does not vectorize the loop over the bits of whole words and the selection of cells as one.
+    return materialize(_bits, boards).reshape(len(boards), -1)[:, : game.config.cells]
+
+
+def _bits(words: UInt32[Array, "*shape"]) -> Int8[Array, "*shape 32"]:
+    """Return the bits of words, the lowest first."""
+    return ((words[..., None] >> np.arange(WORD_BITS, dtype=np.uint32)) & np.uint32(1)).astype(jnp.int8)
 
 
 def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers"]:

@@ -66,4 +66,5 @@ def _legal(config: Config, free: Board, corners: Board, hand: Hand) -> tuple[Boa
         return contacts.anchors_by_offset(legal), [popcount_sum(boards) for boards in by_piece]
 
     anchors, counts = materialize(reduced, free, corners, hand)
-    return contacts.cells_at(config, anchors), jnp.stack([jnp.sum(count, axis=0, dtype=jnp.int32) for count in counts])
+    reachable = materialize(partial(contacts.cells_at, config), anchors)
+    return reachable, jnp.stack([jnp.sum(count, axis=0, dtype=jnp.int32) for count in counts])
