@@ -115,7 +115,7 @@ def decide(
         keys: a key for each game.
 
     Returns:
-        The actions, ``int32[batch]``, -1 where nobody of the decider is to move, and the memory.
+        The actions, ``int32[batch]``, -1 in all other games, and the memory.
     """
     mine = jnp.any(movers, axis=0)
     if together is not None:

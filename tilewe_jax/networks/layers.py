@@ -66,8 +66,8 @@ class BFloat16Linear(Linear):
 class BinaryLinear(Linear):
     """Dense layer of binary inputs (0 or 1), whose weights are rounded to 8 bits with one scale for each output.
 
-    CPUs compute the products of 8-bit integers several times faster than those of floats, and read a quarter of the memory;
-    the sums are exact. Stored weights, outputs and gradients are float32: gradients ignore the rounding.
+    CPUs multiply 8-bit integers several times faster than floats, and read a quarter of the memory; the sums are exact. Stored
+    weights, outputs and gradients are float32. Gradients ignore the rounding.
     """
 
     # Without this constructor, type checkers expect the fields as arguments.
@@ -207,7 +207,7 @@ def _binary_product(
     rounded: Int8[Array, "before after"],
     scale: Float32[Array, "after"],
 ) -> Float32[Array, "*rows after"]:
-    """Return ``x @ rounded * scale``, whose derivatives are those of ``x @ weight``."""
+    """Return ``x @ rounded * scale``, with the derivatives of ``x @ weight``."""
     del weight
     y: Array = _integer_product(x, rounded).astype(jnp.float32)
     return y * jnp.broadcast_to(scale, y.shape)
