@@ -19,6 +19,7 @@ from tilewe_jax.cli.common import (
     print_written,
     progress,
     usage_errors,
+    use_one_thread,
 )
 from tilewe_jax.utils.words import counted
 
@@ -45,6 +46,7 @@ class Gtp(GameOptions, Trust):
         check_seed(self.seed)
         if not self.name.strip() or not self.name.isprintable():
             raise UsageError(f"--name must be printable text in one line, not {self.name!r}")
+        use_one_thread()
         from importlib.metadata import version
 
         from tilewe_jax.agents import agent as make_agent

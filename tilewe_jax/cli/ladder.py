@@ -25,6 +25,7 @@ from tilewe_jax.cli.common import (
     progress,
     title,
     usage_errors,
+    use_one_thread,
 )
 from tilewe_jax.cli.shards import Sharded, describe, make_folder
 from tilewe_jax.cli.tables import Rows
@@ -93,6 +94,7 @@ class Ladder(GameOptions, Trust, Sharded):
         games = self._games(levels)
         if not self.agent or not self.opponent:
             raise UsageError("--agent and --opponent are needed")
+        use_one_thread(self.batch)
         if self.openings and self.random_opening is not None:
             raise UsageError("--random-opening cannot be given with --openings")
         self.check_shards("seconds_per_move", "equal_time", "precision")

@@ -90,6 +90,7 @@ class Match(GameOptions, Trust, Sharded):
             self.run_on_ray()
             return
         common.ask_for_devices(self.devices)
+        common.use_one_thread(min(self.games, self.batch))
 
         game = _game_of_run(self.run_) if self.run_ else self.make()
         if self.list:

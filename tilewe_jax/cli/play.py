@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from tilewe_jax.agents.levels import LEVELS, agent_of, is_name
 from tilewe_jax.arguments import Option
-from tilewe_jax.cli.common import GameOptions, Trust, UsageError, check_unused, check_writable, in_color, usage_errors
+from tilewe_jax.cli.common import (
+    GameOptions,
+    Trust,
+    UsageError,
+    check_unused,
+    check_writable,
+    in_color,
+    usage_errors,
+    use_one_thread,
+)
 
 if TYPE_CHECKING:
     from tilewe_jax.host import HostGame
@@ -46,6 +55,7 @@ class Play(GameOptions, Trust):
         from tilewe_jax.cli.terminal.engine import Engine
         from tilewe_jax.cli.terminal.viewer import Replay
 
+        use_one_thread()
         if self.resume is None:
             host, is_hidden, record = self._new_game()
         else:

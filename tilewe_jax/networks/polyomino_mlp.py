@@ -242,9 +242,9 @@ def _planes(game: PolyominoGame, encoding: Encoding) -> Int8[Array, "planes cell
     return materialize(_bits, boards).reshape(len(boards), -1)[:, : game.config.cells]
 
 
-def _bits(words: UInt32[Array, "*shape"]) -> Int8[Array, "*shape 32"]:
+def _bits(boards: UInt32[Array, "boards words"]) -> Int8[Array, "boards words 32"]:
     """Return the bits of words, the lowest first."""
-    return ((words[..., None] >> np.arange(WORD_BITS, dtype=np.uint32)) & np.uint32(1)).astype(jnp.int8)
+    return ((boards[:, :, None] >> np.arange(WORD_BITS, dtype=np.uint32)[None, None]) & np.uint32(1)).astype(jnp.int8)
 
 
 def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers"]:

@@ -298,3 +298,28 @@ def test_ctrl_c_during_garbage_collection_is_not_lost(place: str) -> None:
             gc.callbacks.remove(strike)
         signal.signal(signal.SIGINT, before)
     assert struck
+
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+THREADS = """
+import os, sys
+from tilewe_jax.cli.common import use_one_thread
+use_one_thread(int(sys.argv[1]))
+import jax
+jax.block_until_ready(jax.jit(lambda x: x + 1)(jax.numpy.zeros(4)))
+names = [open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")]
+print(sum(name.startswith("tf_XLAEigen") for name in names))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+@pytest.mark.parametrize(
+    ("games", "given", "expected"),
+    [(1, None, 1), (64, None, 1), (65, None, CORES), (1, "2", 2)],
+)
+def test_programs_for_few_games_have_one_thread(games: int, given: str | None, expected: int) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "NPROC"} | ({"NPROC": given} if given else {})
+    shown = subprocess.run(
+        [sys.executable, "-c", THREADS, str(games)], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert int(shown) == expected
