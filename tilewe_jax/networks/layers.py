@@ -188,7 +188,7 @@ def _product(x: Array, weight: Array) -> Array:
     # In an export for batches of any size, the number of rows is symbolic.
     rows = math.prod(x.shape[:-1])
     dtype = jnp.bfloat16 if isinstance(rows, int) and rows >= 8 else jnp.float32
-    return jnp.matmul(x.astype(dtype), weight.astype(dtype), preferred_element_type=jnp.float32)
+    return _matmul(x.astype(dtype), weight.astype(dtype))
 
 
 def _rounded(weight: Float32[Array, "before after"]) -> tuple[Int8[Array, "before after"], Float32[Array, "after"]]:
@@ -226,17 +226,20 @@ def _integer_product(x: Array, weight: Array) -> Array:
     rows = math.prod(leading)
     if isinstance(rows, int) and rows < 4:
         x = jnp.pad(x.reshape(rows, -1), ((0, 4 - rows), (0, 0)))
-        return jnp.matmul(x, weight, preferred_element_type=jnp.int32)[:rows].reshape(*leading, -1)
-    return jnp.matmul(x, weight, preferred_element_type=jnp.int32)
+        return _matmul(x, weight)[:rows].reshape(*leading, -1)
+    return _matmul(x, weight)
+
+
+def _matmul(x: Array, weight: Array) -> Array:
+    """Return ``x @ weight``, summed in int32 for integers and in float32 otherwise."""
+    return jnp.matmul(x, weight, preferred_element_type=jnp.int32 if x.dtype == jnp.int8 else jnp.float32)
 
 
 def _batched(product: Any, size: Any, mapped: list[bool], x: Array, weight: Array) -> tuple[Array, bool]:
     """Batch a product by adding rows, so that it sees the total number of rows."""
     del size
     if mapped[1]:
-        dtype = jnp.int32 if x.dtype == jnp.int8 else jnp.float32
-        multiply = partial(jnp.matmul, preferred_element_type=dtype)
-        return jax.vmap(multiply, in_axes=(0 if mapped[0] else None, 0))(x, weight), True
+        return jax.vmap(_matmul, in_axes=(0 if mapped[0] else None, 0))(x, weight), True
     return product(x, weight), True
 
 

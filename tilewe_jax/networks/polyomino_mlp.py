@@ -15,9 +15,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int8, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float32, Int8, Int32, PRNGKeyArray
 
-from tilewe_jax.bits import WORD_BITS
+from tilewe_jax.bits import WORD_BITS, unpack_words
 from tilewe_jax.games.polyomino import heuristics
 from tilewe_jax.games.polyomino.encoding import Encoding
 from tilewe_jax.games.polyomino.game import PolyominoGame
@@ -239,12 +239,8 @@ def _planes(game: PolyominoGame, encoding: Encoding) -> Int8[Array, "planes cell
     """Return the boards of an encoding as planes of 0 and 1."""
     boards = jnp.concatenate([encoding.cells, encoding.free, encoding.corners, encoding.reachable])
     # Materialized, because XLA does not vectorize the loop over the bits of whole words and the selection of cells as one.
-    return materialize(_bits, boards).reshape(len(boards), -1)[:, : game.config.cells]
-
-
-def _bits(boards: UInt32[Array, "boards words"]) -> Int8[Array, "boards words 32"]:
-    """Return the bits of words, the lowest first."""
-    return ((boards[:, :, None] >> np.arange(WORD_BITS, dtype=np.uint32)[None, None]) & np.uint32(1)).astype(jnp.int8)
+    bits = materialize(jax.vmap(partial(unpack_words, size=boards.shape[1] * WORD_BITS)), boards)
+    return bits[:, : game.config.cells].astype(jnp.int8)
 
 
 def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers"]:
