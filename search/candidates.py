@@ -27,6 +27,8 @@ class Candidates(NamedTuple):
     """Prior probability of the legal actions that are not candidates."""
     num_truncated: Int32[Array, ""]
     """Number of legal actions that are not candidates."""
+    is_narrow: Bool[Array, ""]
+    """Whether a larger pool would score more legal actions."""
     outcome: Int32[Array, ""]
     """Outcome for the player to move that a lookahead has proven: 1 a win, -1 a loss, 0 unknown."""
 
@@ -40,7 +42,8 @@ def sample_candidates(
     candidate_pool: int | None = None,
     lookahead: bool = False,
     root_candidate_pool: int | None = None,
-    is_root: Bool[Array, ""] | bool = False,
+    is_wide: Bool[Array, ""] | bool = False,
+    kept: Int32[Array, "K"] | None = None,
 ) -> Candidates:
     """Return K legal actions: all of them if they fit, otherwise a sample without replacement from softmax(logits).
 
@@ -57,8 +60,10 @@ def sample_candidates(
             ``DEFAULT_CANDIDATE_POOL``.
         lookahead: whether to drop all actions except proven wins if there are any, and proven losses if there are other
             actions, see ``Game.outcomes_of_actions``. Dropped actions do not count as truncated.
-        root_candidate_pool: replaces ``candidate_pool`` if ``is_root``; ``None`` means the same.
-        is_root: whether the position is a root; the same for a whole batch.
+        root_candidate_pool: replaces ``candidate_pool`` if ``is_wide``; ``None`` means the same.
+        is_wide: whether to use ``root_candidate_pool``.
+        kept: with ``is_wide``, candidates that keep their places, -1 in the free places; otherwise -1 everywhere. With ``None``
+            all places are free.
     """
     candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
     root_candidate_pool = candidate_pool if root_candidate_pool is None else root_candidate_pool
@@ -68,15 +73,18 @@ def sample_candidates(
         for pool in (candidate_pool, root_candidate_pool)
     )
 
-    def choose(size: int, pool: _Pool) -> Candidates:
-        return _choose(game, state, _Pool(*(part[:size] for part in pool)), subkey(key, 1), num_candidates, lookahead)
+    def choose(size: int, kept: Array | None, pool: _Pool) -> Candidates:
+        pool = _Pool(*(part[:size] for part in pool))
+        return _choose(game, state, pool, subkey(key, 1), num_candidates, lookahead, kept)
 
     if node == root:
         actions = game.sample_actions(state, subkey(key, 0), node)
-        return choose(node, _Pool(actions, logits(actions)))
-    size = jnp.where(is_root, root, node).astype(jnp.int32)
+        return choose(node, None, _Pool(actions, logits(actions)))
+    is_wide = jnp.asarray(is_wide)
+    size = jnp.where(is_wide, root, node).astype(jnp.int32)
     pool = _score_in_parts(game, state, logits, subkey(key, 0), size, min(node, root), max(node, root))
-    return cond(is_root, partial(choose, root), partial(choose, node), pool)
+    chosen: Candidates = cond(any_lane(is_wide), partial(choose, max(node, root), kept), partial(choose, node, None), pool)
+    return chosen._replace(is_narrow=~is_wide & (game.num_legal(state) > node) & (node < root))
 
 
 class _Pool(NamedTuple):
@@ -106,7 +114,7 @@ def _score_in_parts(
         state: the position.
         logits: logits of legal actions.
         key: consumed.
-        size: size of the pool, at most ``max_size``; the same for a whole batch.
+        size: size of the pool, at most ``max_size``.
         part: number of actions that the program processes together.
         max_size: size of the result.
     """
@@ -131,7 +139,15 @@ def _score_in_parts(
     return pool
 
 
-def _choose(game: Game[Any], state: Any, pool: _Pool, key: PRNGKeyArray, num_candidates: int, lookahead: bool) -> Candidates:
+def _choose(
+    game: Game[Any],
+    state: Any,
+    pool: _Pool,
+    key: PRNGKeyArray,
+    num_candidates: int,
+    lookahead: bool,
+    kept: Int32[Array, "K"] | None,
+) -> Candidates:
     """Return the candidates from scored actions; arguments as for ``sample_candidates``."""
     actions = pool.actions
     available = actions >= 0
@@ -148,13 +164,24 @@ def _choose(game: Game[Any], state: Any, pool: _Pool, key: PRNGKeyArray, num_can
     scores = jnp.where(available, pool.logits, -jnp.inf)
     # Estimate of the mass of all legal actions from the sample.
     total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
+    if kept is not None:
+        is_kept = (actions[:, None] == kept[None]) & (kept >= 0)[None]
+        # A kept action outside of the sample gets the lowest logit of the sample.
+        kept_scores = jnp.max(jnp.where(is_kept, scores[:, None], jnp.min(jnp.where(available, scores, jnp.inf))), axis=0)
+        is_new = ~jnp.any(is_kept, axis=1)
+        actions, scores = jnp.where(is_new, actions, -1), jnp.where(is_new, scores, -jnp.inf)
     if actions.shape[0] > num_candidates:
         _, best = jax.lax.top_k(scores + _gumbel(key, scores.shape[0]), num_candidates)
         # Without the barrier, a GPU recomputes the scores at every use.
         actions, scores = (part[best] for part in jax.lax.optimization_barrier((actions, scores)))
+    if kept is not None:
+        free = kept < 0
+        place = jnp.cumsum(free, dtype=jnp.int32) - 1
+        actions, scores = jnp.where(free, actions[place], kept), jnp.where(free, scores[place], kept_scores)
     mass = jnp.exp(jax.nn.logsumexp(scores) - total)
-    kept = jnp.sum(actions >= 0, dtype=jnp.int32)
-    return Candidates(actions, scores, jnp.where(kept > 0, jnp.maximum(1 - mass, 0.0), 0.0), legal - kept, outcome)
+    chosen = jnp.sum(actions >= 0, dtype=jnp.int32)
+    truncated_prior = jnp.where(chosen > 0, jnp.maximum(1 - mass, 0.0), 0.0)
+    return Candidates(actions, scores, truncated_prior, legal - chosen, jnp.asarray(False), outcome)
 
 
 def _gumbel(key: PRNGKeyArray, count: int) -> Float32[Array, "count"]:

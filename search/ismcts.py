@@ -55,8 +55,8 @@ class InformationSetSearch(Generic[State]):
     """A search with the information of the player to move: ``search(state, key, params=None) -> PolicyOutput``.
 
     A node stores up to ``num_candidates`` actions and considers at most that many legal actions in each determinization. Rules
-    receive the mean value of a node as its raw value. The settings ``root_candidate_pool``, ``exact_endings`` and ``lookahead``
-    have no effect, because outcomes differ between determinizations.
+    receive the mean value of a node as its raw value. The settings ``root_candidate_pool``, ``widen_visits``, ``exact_endings``
+    and ``lookahead`` have no effect, because actions and outcomes differ between determinizations.
 
     Raises ``ValueError`` for ``leaves`` other than 1.
     """

@@ -108,17 +108,17 @@ class Search(Generic[State]):
         """Start a search that runs in parts: ``advance`` continues it, ``finish`` returns its output."""
         if self.settings.solve_nodes and self.settings.exact_endings:
             tree = self._solved(tree)
-        keys, unevaluated = jax.random.split(key, 3), tree.num_nodes == 0
+        keys, evaluated_first = jax.random.split(key, 3), _evaluates_root(tree)
         noise = cond(
-            any_lane(~unevaluated),
+            any_lane(~evaluated_first),
             lambda: self.rule.root_noise(tree.prior[ROOT], keys[0]),
             lambda: jnp.zeros(self.settings.num_candidates, jnp.float32),
         )
-        decided, uncounted = tree.proven[ROOT] & self.settings.exact_endings, -unevaluated.astype(jnp.int32)
+        decided, uncounted = tree.proven[ROOT] & self.settings.exact_endings, -evaluated_first.astype(jnp.int32)
         kept_visits = child_stats(tree, jnp.int32(ROOT)).visits
         tree, noise, uncounted, decided = mapped_together((tree, noise, uncounted, decided))
-        # Step 0, the evaluation of the roots, is skipped if all roots of the batch are already evaluated.
-        return Progress(tree, noise, jnp.where(any_lane(unevaluated), 0, 1), uncounted, decided, kept_visits, keys)
+        # Step 0, the evaluation of the roots, is skipped if no root of the batch needs it.
+        return Progress(tree, noise, jnp.where(any_lane(evaluated_first), 0, 1), uncounted, decided, kept_visits, keys)
 
     def advance(
         self, progress: "Progress[State]", params: Any = None, rounds: Int32[Array, ""] | int | None = None
@@ -126,8 +126,8 @@ class Search(Generic[State]):
         """Run the remaining rounds of a search, at most ``rounds`` of them.
 
         The evaluator dominates the size of the compiled program, so it is compiled once: step 0 of the loop selects, expands
-        and backs up an unevaluated root like any other leaf, and the rounds of simulations follow. For an evaluated root,
-        step 0 changes nothing.
+        and backs up a root that is not evaluated or not widened, like any other leaf, and the rounds of simulations follow. For
+        other roots, step 0 changes nothing.
         """
         settings, leaves, num_simulations = self.settings, self.settings.leaves, self.settings.num_simulations
         num_steps = 1 + self.num_rounds
@@ -143,10 +143,10 @@ class Search(Generic[State]):
         def take_step(progress: "Progress[State]") -> "Progress[State]":
             step, first, is_root = progress.step, (progress.step - 1) * leaves, any_lane(progress.step == 0)
             # The last round may have fewer simulations left.
-            unevaluated = (progress.tree.num_nodes == 0).astype(jnp.int32)
-            count = jnp.where(step > 0, jnp.minimum(leaves, num_simulations - first), unevaluated)
+            evaluated_first = _evaluates_root(progress.tree).astype(jnp.int32)
+            count = jnp.where(step > 0, jnp.minimum(leaves, num_simulations - first), evaluated_first)
             count = jnp.where(progress.decided, 0, count)
-            tree = self.simulate(progress.tree, self._context(progress), first, keys[step], params, count, is_root)
+            tree = self.simulate(progress.tree, self._context(progress), first, keys[step], params, count)
             noise = cond(is_root, lambda: self.rule.root_noise(tree.prior[ROOT], progress.keys[0]), lambda: progress.noise)
             after = replace(progress, tree=tree, noise=noise, step=step + 1, num_simulations=progress.num_simulations + count)
             if settings.stop_early:
@@ -184,7 +184,6 @@ class Search(Generic[State]):
         key: PRNGKeyArray,
         params: Any = None,
         count: Int32[Array, ""] | None = None,
-        is_root: Bool[Array, ""] | bool = False,
     ) -> Tree[State]:
         """Run a round of ``settings.leaves`` simulations: select, expand, back up.
 
@@ -195,7 +194,6 @@ class Search(Generic[State]):
             key: consumed.
             params: parameters of the evaluator.
             count: number of simulations of this round that change the tree; ``None`` means all.
-            is_root: whether this round evaluates roots; the same for a whole batch.
         """
         settings, leaves = self.settings, self.settings.leaves
         active = jnp.arange(leaves, dtype=jnp.int32) < (leaves if count is None else count)
@@ -205,7 +203,7 @@ class Search(Generic[State]):
         else:
             tree, paths = self._select_several(tree, root, first, active)
             keys = subkeys(key, leaves)
-        nodes = jax.vmap(partial(self.expand, params, tree, jnp.asarray(is_root)))(paths, keys)
+        nodes = jax.vmap(partial(self.expand, params, tree))(paths, keys)
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
             # For most of a game no leaf is proven.
@@ -217,7 +215,7 @@ class Search(Generic[State]):
     def select(
         self, tree: Tree[State], root: RootContext, simulation: Int32[Array, ""], pending: Int32[Array, "N"] | None = None
     ) -> Path:
-        """Follow the selection rule from the root to a leaf; an unevaluated root is itself the leaf.
+        """Follow the selection rule from the root to a leaf; a root that is not evaluated or not widened is itself the leaf.
 
         Args:
             tree: the tree.
@@ -225,16 +223,25 @@ class Search(Generic[State]):
             simulation: number of the simulation.
             pending: visits of each node that are under way, see ``child_stats``.
         """
+        settings, at_root = self.settings, _evaluates_root(tree)
+        widen_visits = settings.widen_visits if settings.has_wide_nodes and pending is None else 0
+
+        def kept_of(node: Array, is_wide: Array) -> Array:
+            """Return ``Path.kept`` for a leaf."""
+            is_kept = is_wide & (tree.children[node] >= 0) if settings.has_wide_nodes else jnp.asarray(False)
+            return jnp.where(is_kept, tree.candidates[node], -1)
 
         def stats_of(node: Array) -> ChildStats:
-            return child_stats(tree, node, pending, self.settings.virtual_loss)
+            return child_stats(tree, node, pending, settings.virtual_loss)
 
         def follow(node: Array, candidate: Array, depth: Array, nodes: Array) -> "_Descent":
             child = tree.children[node, candidate]
-            inside = (child >= 0) & ~tree.proven[child] & (depth < self.settings.max_depth)
+            inside = (child >= 0) & ~tree.proven[child] & (depth < settings.max_depth)
             # A node without visits waits for its evaluation in this round, so it is a leaf.
             inside = inside if pending is None else inside & (tree.visits[child] > 0)
-            return _Descent(nodes, node, candidate, tree.candidates[node, candidate], child, depth, inside)
+            is_due = tree.is_narrow[child] & (tree.visits[child] >= widen_visits) if widen_visits else jnp.asarray(False)
+            is_wide, action = inside & is_due, tree.candidates[node, candidate]
+            return _Descent(nodes, node, candidate, action, child, depth, inside & ~is_due, is_wide, kept_of(child, is_wide))
 
         def descend(descent: "_Descent") -> "_Descent":
             node, depth = descent.child, descent.depth
@@ -242,18 +249,21 @@ class Search(Generic[State]):
 
         # The loop reads the tree but does not carry it, because XLA would copy a carried tree in every step. Everything read
         # from the tree is an output of the loop: reading it again later, next to the update, would force a copy too.
-        nodes = jnp.full(self.settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT)
-        start = follow(jnp.int32(ROOT), self.rule.select_root(stats_of(jnp.int32(ROOT)), root, simulation), jnp.int32(1), nodes)
+        nodes, at = jnp.full(settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT), jnp.int32(ROOT)
+        start = follow(at, self.rule.select_root(stats_of(at), root, simulation), jnp.int32(1), nodes)
+        none, nowhere = jnp.int32(-1), jnp.asarray(False)
+        alone = start._replace(action=none, child=none, inside=nowhere, is_wide=at_root, kept=kept_of(at, at_root))
+        start = jax.tree.map(partial(jnp.where, at_root), alone, start)
         end = while_loop(lambda descent: descent.inside, descend, start)
 
-        # A terminal or unevaluated root has no candidates, so the path consists of the root alone. An existing child is a leaf
-        # if it is proven, waits for its evaluation, or is at the maximum depth.
+        # Without an action, at a terminal root or one to evaluate, the path consists of the root alone. An existing child is a
+        # leaf if it is proven, waits for its evaluation, is widened, or is at the maximum depth.
         leaf = jnp.where(end.child >= 0, end.child, jnp.minimum(tree.num_nodes, tree.capacity))
         leaf = jnp.where(end.action >= 0, leaf, tree.capacity)
-        store_at = jnp.where(end.child >= 0, tree.capacity, leaf)
-        store_at = jnp.where(tree.num_nodes == 0, ROOT, store_at)
+        store_at = jnp.where((end.child >= 0) & ~end.is_wide, tree.capacity, leaf)
+        store_at = jnp.where(at_root, ROOT, store_at)
         nodes = end.nodes.at[end.depth].set(leaf)
-        return Path(nodes, end.node, end.candidate, end.action, end.child, store_at)
+        return Path(nodes, end.node, end.candidate, end.action, end.child, store_at, end.is_wide, end.kept)
 
     def _select_several(
         self, tree: Tree[State], root: RootContext, first: Int32[Array, ""], active: Bool[Array, "L"]
@@ -287,17 +297,19 @@ class Search(Generic[State]):
         after: Tree[State] = fori_loop(0, active.shape[0], step, tree)
         return after
 
-    def expand(self, params: Any, tree: Tree[State], is_root: Bool[Array, ""], path: Path, key: PRNGKeyArray) -> Node[State]:
+    def expand(self, params: Any, tree: Tree[State], path: Path, key: PRNGKeyArray) -> Node[State]:
         """Evaluate the leaf of a path; for the action -1, ``Game.apply`` returns the root unchanged."""
         state = self.game.apply(jax.tree.map(lambda leaf: leaf[path.parent], tree.state), path.action)
-        node = self.evaluate(params, state, key, is_root)
+        node = self.evaluate(params, state, key, path.is_wide, path.kept)
         if not self.settings.exact_endings:
             return node
         known = (path.child >= 0) & tree.proven[path.child]
         return replace(node, raw_value=jnp.where(known, tree.raw_value[path.child], node.raw_value))
 
-    def evaluate(self, params: Any, state: State, key: PRNGKeyArray, is_root: Bool[Array, ""]) -> Node[State]:
-        """Evaluate a position and sample its candidates, for roots from ``settings.root_candidate_pool``."""
+    def evaluate(
+        self, params: Any, state: State, key: PRNGKeyArray, is_wide: Bool[Array, ""], kept: Int32[Array, "K"] | None = None
+    ) -> Node[State]:
+        """Evaluate a position and sample its candidates; see ``sample_candidates`` for ``is_wide`` and ``kept``."""
         game, settings = self.game, self.settings
         logits, value = check_evaluation(game, self.evaluator, self.evaluator(params, state, subkey(key, 0)))
         sampled = sample_candidates(
@@ -309,7 +321,8 @@ class Search(Generic[State]):
             settings.candidate_pool,
             settings.lookahead and game.has_lookahead,
             settings.root_candidate_pool,
-            is_root,
+            is_wide,
+            kept,
         )
         terminal, player = game.is_terminal(state), game.current_player(state)
         known = ~terminal & (sampled.outcome != 0)
@@ -324,6 +337,7 @@ class Search(Generic[State]):
             prior=self.rule.store_logits(sampled.logits),
             truncated_prior=sampled.truncated_prior,
             num_truncated=sampled.num_truncated,
+            is_narrow=sampled.is_narrow,
         )
 
     def _solved(self, tree: Tree[State]) -> Tree[State]:
@@ -358,6 +372,7 @@ class Search(Generic[State]):
             "children": jnp.full_like(tree.children[ROOT], -1),
             "truncated_prior": jnp.float32(0),
             "num_truncated": jnp.int32(0),
+            "is_narrow": jnp.asarray(False),
         }
         fields = {name: getattr(tree, name) for name in values}
         changed = {name: leaf.at[ROOT].set(jnp.where(is_solved, values[name], leaf[ROOT])) for name, leaf in fields.items()}
@@ -415,3 +430,12 @@ class _Descent(NamedTuple):
     """Depth of the child."""
     inside: Bool[Array, ""]
     """True if selection continues below the child."""
+    is_wide: Bool[Array, ""]
+    """See ``Path``."""
+    kept: Int32[Array, "K"]
+    """See ``Path``."""
+
+
+def _evaluates_root(tree: Tree[Any]) -> Bool[Array, ""]:
+    """Return whether a search begins with an evaluation of the root: it is new, or not widened."""
+    return (tree.num_nodes == 0) | (tree.is_narrow[ROOT] & ~tree.proven[ROOT])

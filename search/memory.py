@@ -14,7 +14,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 def bytes_per_node(game: Game[Any], num_candidates: int) -> int:
     """Return the size of one node of a ``Tree`` in bytes."""
-    fixed = 4 + 1 + 4 + 2 * 4 * game.num_players + 4 + 4
+    fixed = 4 + 1 + 4 + 2 * 4 * game.num_players + 4 + 4 + 1
     return state_bytes(game) + fixed + num_candidates * (4 + 4 + 4)
 
 

@@ -28,6 +28,10 @@ class SearchSettings:
     """Stop the search of a game once the remaining simulations cannot change the action."""
     root_candidate_pool: int | None = setting(None, 1)
     """At most this many legal actions are scored at the root. ``None`` means 1,024 for agents, otherwise ``candidate_pool``."""
+    widen_visits: int = setting(16, 0)
+    """A node with this many visits is widened: it is evaluated once more, keeps the candidates that were visited, and gets its
+    other candidates from ``root_candidate_pool``. The root of a reused tree is always widened. With 0, and with several
+    ``leaves``, no other node is."""
     leaves: int = setting(1, 1)
     """Number of leaves per tree that are evaluated in one batch. They are selected one after the other; earlier ones count as
     visits under way."""
@@ -48,6 +52,11 @@ class SearchSettings:
 
     def __post_init__(self) -> None:
         validate(self)
+
+    @property
+    def has_wide_nodes(self) -> bool:
+        """Whether roots have a larger pool than other nodes."""
+        return (self.root_candidate_pool or 0) > (self.candidate_pool or DEFAULT_CANDIDATE_POOL)
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
         """Return the settings with each ``None`` replaced by the given value."""

@@ -52,6 +52,8 @@ class Tree(Generic[State]):
     """Prior probability of the legal actions that are not candidates."""
     num_truncated: Int32[Array, "N"]
     """Number of legal actions that are not candidates."""
+    is_narrow: Bool[Array, "N"]
+    """True for a node that can be widened: its candidates come from ``candidate_pool``, and it has more legal actions."""
     num_nodes: Int32[Array, ""]
     """Number of used nodes; 0 until the root is evaluated."""
 
@@ -74,6 +76,7 @@ class Node(Generic[State]):
     prior: Float32[Array, "K"]
     truncated_prior: Float32[Array, ""]
     num_truncated: Int32[Array, ""]
+    is_narrow: Bool[Array, ""]
 
 
 class Path(NamedTuple):
@@ -90,7 +93,11 @@ class Path(NamedTuple):
     child: Int32[Array, ""]
     """Index of the leaf if it is already in the tree, otherwise -1."""
     store_at: Int32[Array, ""]
-    """Index at which to store the leaf; the capacity of the tree if the leaf is already stored or does not fit."""
+    """Index at which to store the leaf; the capacity of the tree if it does not fit, or is already stored and not widened."""
+    is_wide: Bool[Array, ""]
+    """Whether the candidates of the leaf come from ``root_candidate_pool``: it is the root, or a node that is widened."""
+    kept: Int32[Array, "K"]
+    """The candidates of such a leaf that have children, at their places; -1 elsewhere."""
 
 
 def init_tree(root: State, num_players: int, num_candidates: int, capacity: int) -> Tree[State]:
@@ -118,6 +125,7 @@ def init_tree(root: State, num_players: int, num_candidates: int, capacity: int)
         children=empty(jnp.int32, num_candidates, fill=-1),
         truncated_prior=empty(jnp.float32),
         num_truncated=empty(jnp.int32),
+        is_narrow=empty(jnp.bool_),
         num_nodes=jnp.int32(0),
     )
 
@@ -133,7 +141,7 @@ def add_nodes(
 
     Args:
         tree: the tree.
-        index: indices of the new nodes; nodes with the index ``tree.capacity`` are dropped.
+        index: indices of the nodes, of new ones or of nodes to replace; nodes with the index ``tree.capacity`` are dropped.
         nodes: the nodes, with a leading axis L.
         parent: indices of the parents; ignored for the root.
         candidate: index of the candidate at each parent.
@@ -146,7 +154,8 @@ def add_nodes(
     parent = jnp.where(is_stored & (index > ROOT), parent, tree.capacity)
     stored = {item.name: jax.tree.map(store, getattr(tree, item.name), getattr(nodes, item.name)) for item in fields(nodes)}
     children = tree.children.at[parent, candidate].set(index, mode="drop")
-    return replace(tree, children=children, num_nodes=tree.num_nodes + jnp.sum(is_stored, dtype=jnp.int32), **stored)
+    num_new = jnp.sum(is_stored & (index >= tree.num_nodes), dtype=jnp.int32)
+    return replace(tree, children=children, num_nodes=tree.num_nodes + num_new, **stored)
 
 
 def backup(tree: Tree[State], paths: Path, leaves: Node[State], active: Bool[Array, "L"]) -> Tree[State]:

@@ -1,5 +1,6 @@
 """Subtree reuse in whole games."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -21,38 +22,45 @@ from tilewe_jax.search import (
 )
 
 SIMULATIONS = 30
+SETTINGS = SearchSettings(SIMULATIONS, 9, max_depth=9)
 
 
-def compiled(rule: SelectionRule) -> tuple[Any, Any, Any]:
+def compiled(rule: SelectionRule, settings: SearchSettings = SETTINGS) -> tuple[Any, Any, Any]:
     """Return a player and its compiled, batched methods."""
-    player = SubtreeReuse(Search(ZeroSum(), oracle, rule, SearchSettings(SIMULATIONS, 9, max_depth=9)))
+    player = SubtreeReuse(Search(ZeroSum(), oracle, rule, settings))
     return player, jax.jit(jax.vmap(player.act)), jax.jit(jax.vmap(player.advance))
 
 
-@pytest.mark.parametrize("rule", [PuctRule(), GumbelRule(4)], ids=["puct", "gumbel"])
-def test_whole_games_in_kept_trees(rule: SelectionRule) -> None:
-    """Every search adds its simulations to the subtree of the actions of both players, or to an empty tree."""
+@pytest.mark.parametrize(
+    ("rule", "pool"), [(PuctRule(), None), (GumbelRule(4), None), (PuctRule(), 4)], ids=["puct", "gumbel", "puct, small pool"]
+)
+def test_whole_games_in_kept_trees(rule: SelectionRule, pool: int | None) -> None:
+    """Every search adds its simulations to the subtree of the actions of both players, or to an empty tree.
+
+    A root whose candidates come from the small pool is evaluated once more.
+    """
     batch, game = 4, batched(ZeroSum())
-    player, act, advance = compiled(rule)
+    small = replace(SETTINGS, num_candidates=4, candidate_pool=pool, root_candidate_pool=9, widen_visits=0)
+    player, act, advance = compiled(rule, small if pool else SETTINGS)
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), ZeroSum().init(None))
     memory = jax.vmap(player.init)(state)
     reused = fresh = 0
     for ply in range(9):
         over = np.asarray(game.is_terminal(state))
-        kept = np.asarray(memory.visits[:, 0])
+        kept, again = np.asarray(memory.visits[:, 0]), np.asarray(memory.is_narrow[:, 0])
         keys = jax.random.split(jax.random.key(ply), batch)
         output, memory = act(memory, state, keys)
         for lane in np.flatnonzero(~over):
             tree = rows(memory, lane)
-            check_invariants(tree, add_up=int(tree.num_nodes) < tree.capacity)
+            check_invariants(tree, add_up=int(tree.num_nodes) < tree.capacity, evaluations=2 if pool else 1)
+            assert not tree.is_narrow[0]
             assert_same(rows(tree.state, 0), rows(state, lane))
-            assert int(tree.visits[0]) == max(1, kept[lane]) + SIMULATIONS
+            assert int(tree.visits[0]) == max(1, kept[lane] + again[lane]) + SIMULATIONS
             assert int(output.num_simulations[lane]) == SIMULATIONS
             reused, fresh = reused + (kept[lane] > 0), fresh + (kept[lane] == 0)
         # Every second move is random, so the search may not have visited it.
         action = output.action if ply % 2 == 0 else game.sample_action(state, keys)
-        index = jnp.argmax(memory.candidates[:, 0] == action[:, None], axis=1)
-        visits = np.asarray(jnp.take_along_axis(output.visits, index[:, None], axis=1))[:, 0]
+        visits = np.where(memory.candidates[:, 0] == action[:, None], output.visits, 0).sum(axis=1)
         memory, state = advance(memory, action), game.step(state, action)
         np.testing.assert_array_equal(np.asarray(memory.visits[:, 0])[~over], visits[~over])
         is_kept = np.asarray(memory.visits[:, 0]) > 0

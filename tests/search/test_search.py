@@ -220,8 +220,11 @@ def test_a_search_calculated_by_hand() -> None:
     np.testing.assert_allclose(result.policy, (0.6, 0.4))
 
 
-def check_invariants(tree: Tree, add_up: bool = True) -> None:
-    """Check that visits and values add up, and that each child occurs once, after its parent."""
+def check_invariants(tree: Tree, add_up: bool = True, evaluations: int = 1) -> None:
+    """Check that visits and values add up, that each child occurs once, after its parent, and that candidates are distinct.
+
+    A node has at most this many evaluations, all with the same value.
+    """
     tree = jax.device_get(tree)
     size = int(tree.num_nodes)
     assert tree.visits[size:].sum() == 0
@@ -231,13 +234,16 @@ def check_invariants(tree: Tree, add_up: bool = True) -> None:
         children = tree.children[node][tree.children[node] >= 0]
         assert (children > node).all()
         assert ((tree.children[node] < 0) | (tree.candidates[node] >= 0)).all()
+        candidates = tree.candidates[node][tree.candidates[node] >= 0]
+        assert len(set(candidates.tolist())) == len(candidates)
         if tree.proven[node]:
             assert not len(children)
             np.testing.assert_allclose(tree.value_sum[node], tree.visits[node] * tree.raw_value[node], rtol=1e-5)
         elif add_up:
-            assert tree.visits[node] == 1 + tree.visits[children].sum()
+            own = tree.visits[node] - tree.visits[children].sum()
+            assert 1 <= own <= evaluations
             np.testing.assert_allclose(
-                tree.value_sum[node], tree.raw_value[node] + tree.value_sum[children].sum(axis=0), atol=1e-4
+                tree.value_sum[node], own * tree.raw_value[node] + tree.value_sum[children].sum(axis=0), atol=1e-4
             )
 
 
@@ -437,17 +443,58 @@ def test_roots_have_a_pool_of_their_own(node: int, root: int) -> None:
     """Pools of different sizes are scored in parts; the candidates are those of the pool alone."""
 
     @partial(jax.jit, static_argnums=0)
-    def candidates(pools: tuple[int, ...], is_root: Any) -> Any:
+    def candidates(pools: tuple[int, ...], is_wide: Any) -> Any:
         def sample(state: Any, key: Any) -> Any:
-            return sample_candidates(game, state, logits, key, 3, pools[0], False, *pools[1:], is_root=is_root)
+            return sample_candidates(game, state, logits, key, 3, pools[0], False, *pools[1:], is_wide=is_wide)
 
         return jax.vmap(sample)(states, jax.random.split(jax.random.key(0), BATCH))
 
     game = tilewe_jax.make("santorini", size=3)
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(1), BATCH))
     logits = dense_logits(jnp.linspace(0, 1, game.num_actions))
-    for is_root, pool in ((False, node), (True, root)):
-        assert_same(candidates((node, root), is_root), candidates((pool,), False))
+    legal = np.asarray(jax.vmap(game.num_legal)(states))
+    for is_wide, pool in ((False, node), (True, root)):
+        chosen = candidates((node, root), is_wide)
+        np.testing.assert_array_equal(chosen.is_narrow, (legal > node) & (node < root) & (not is_wide))
+        assert_same(chosen._replace(is_narrow=None), candidates((pool,), False)._replace(is_narrow=None))
+
+
+def test_kept_candidates_keep_their_places() -> None:
+    """The free places get the best of the other actions; kept actions outside of the pool get its lowest logit."""
+    game, states, kept = TicTacToe(), opening(TicTacToe(), 2, 5), jnp.array([-1, 4, -1, 7], jnp.int32)
+    states = jax.tree.map(lambda leaf: leaf[(states.cells[:, 4] < 0) & (states.cells[:, 7] < 0)], states)
+    logits = 100.0 * jnp.arange(9.0)  # more than the noise of the sample
+
+    def sample(state: Any, key: Any, root: int = 9) -> Any:
+        return sample_candidates(game, state, dense_logits(logits), key, 4, 4, False, root, True, kept)
+
+    keys = jax.random.split(jax.random.key(0), len(states.cells))
+    for cells, actions, values in zip(states.cells, *jax.vmap(sample)(states, keys)[:2], strict=True):
+        others = [action for action in range(8, -1, -1) if cells[action] < 0 and action not in (4, 7)]
+        assert actions.tolist() == [others[0], 4, others[1], 7]
+        np.testing.assert_array_equal(values, logits[actions])
+    actions, values = jax.vmap(partial(sample, root=5))(states, keys)[:2]
+    assert (np.asarray(actions)[:, [1, 3]] == [4, 7]).all()
+    assert all(len(set(row)) == 4 for row in actions.tolist())
+    assert np.isfinite(np.asarray(values)).all()
+
+
+@pytest.mark.parametrize("widen_visits", [4, 0])
+def test_visited_nodes_get_candidates_from_the_larger_pool(widen_visits: int) -> None:
+    game, pools = ZeroSum(), {"candidate_pool": 3, "root_candidate_pool": 9, "widen_visits": widen_visits}
+    search = Search(game, oracle, PuctRule(), SearchSettings(80, 3, max_depth=9, **pools))
+    output = jax.jit(jax.vmap(search))(opening(game, 1, 3), jax.random.split(jax.random.key(2), BATCH))
+    assert output.num_simulations.tolist() == [80] * BATCH
+    step = jax.jit(jax.vmap(game.apply))
+    for lane in range(BATCH):
+        tree = jax.device_get(rows(output.tree, lane))
+        check_invariants(tree, evaluations=2)
+        parents, places = np.nonzero(tree.children >= 0)
+        after = step(rows(tree.state, parents), tree.candidates[parents, places])
+        assert_same(after, rows(tree.state, tree.children[parents, places]))
+        inner = np.arange(len(tree.visits)) > 0
+        assert (tree.visits[tree.is_narrow] <= (widen_visits or 80)).all()
+        assert (tree.is_narrow & inner & (tree.visits > 4)).any() == (not widen_visits)
 
 
 def test_candidate_pool_is_a_uniform_sample() -> None:
