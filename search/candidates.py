@@ -28,7 +28,7 @@ class Candidates(NamedTuple):
     num_truncated: Int32[Array, ""]
     """Number of legal actions that are not candidates."""
     is_narrow: Bool[Array, ""]
-    """Whether a larger pool would score more legal actions."""
+    """True if ``root_candidate_pool`` would score more legal actions."""
     outcome: Int32[Array, ""]
     """Outcome for the player to move that a lookahead has proven: 1 a win, -1 a loss, 0 unknown."""
 

@@ -437,5 +437,5 @@ class _Descent(NamedTuple):
 
 
 def _evaluates_root(tree: Tree[Any]) -> Bool[Array, ""]:
-    """Return whether a search begins with an evaluation of the root: it is new, or not widened."""
+    """Return whether the root needs an evaluation before the simulations: it is new, or not widened."""
     return (tree.num_nodes == 0) | (tree.is_narrow[ROOT] & ~tree.proven[ROOT])

@@ -55,7 +55,7 @@ class SearchSettings:
 
     @property
     def has_wide_nodes(self) -> bool:
-        """Whether roots have a larger pool than other nodes."""
+        """True if roots have a larger pool than other nodes."""
         return (self.root_candidate_pool or 0) > (self.candidate_pool or DEFAULT_CANDIDATE_POOL)
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":

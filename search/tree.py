@@ -95,9 +95,9 @@ class Path(NamedTuple):
     store_at: Int32[Array, ""]
     """Index at which to store the leaf; the capacity of the tree if it does not fit, or is already stored and not widened."""
     is_wide: Bool[Array, ""]
-    """Whether the candidates of the leaf come from ``root_candidate_pool``: it is the root, or a node that is widened."""
+    """True if the candidates of the leaf come from ``root_candidate_pool``: for the root, and for a node that is widened."""
     kept: Int32[Array, "K"]
-    """The candidates of such a leaf that have children, at their places; -1 elsewhere."""
+    """The candidates with children of a leaf that is widened, at their places; -1 elsewhere."""
 
 
 def init_tree(root: State, num_players: int, num_candidates: int, capacity: int) -> Tree[State]:
