@@ -28,6 +28,7 @@ CONFIG = TrainConfig(
             num_candidates=64,
             candidate_pool=128,
             root_candidate_pool=512,
+            widen_visits=0,
             score_weight=0.3,
         ),
     ),
