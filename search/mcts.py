@@ -251,8 +251,8 @@ class Search(Generic[State]):
         # from the tree is an output of the loop: reading it again later, next to the update, would force a copy too.
         nodes, at = jnp.full(settings.max_depth + 1, tree.capacity, jnp.int32).at[0].set(ROOT), jnp.int32(ROOT)
         start = follow(at, self.rule.select_root(stats_of(at), root, simulation), jnp.int32(1), nodes)
-        none, nowhere = jnp.int32(-1), jnp.asarray(False)
-        alone = start._replace(action=none, child=none, inside=nowhere, is_wide=at_root, kept=kept_of(at, at_root))
+        none, ends = jnp.int32(-1), jnp.asarray(False)
+        alone = start._replace(action=none, child=none, inside=ends, is_wide=at_root, kept=kept_of(at, at_root))
         start = jax.tree.map(partial(jnp.where, at_root), alone, start)
         end = while_loop(lambda descent: descent.inside, descend, start)
 
