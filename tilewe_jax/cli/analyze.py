@@ -27,6 +27,7 @@ from tilewe_jax.cli.common import (
     print_written,
     progress,
     usage_errors,
+    use_one_thread,
 )
 from tilewe_jax.cli.tables import Rows
 from tilewe_jax.utils.progress import COMPILING, Progress
@@ -61,6 +62,7 @@ class Analyze(GameOptions, Trust):
 
     def run(self) -> None:
         check_search(self.batch, self.score_playouts, self.seed)
+        use_one_thread(self.batch)
         from importlib.metadata import version
 
         from tilewe_jax.agents.analysis import AgentAnalyzer
@@ -106,6 +108,7 @@ class Rate(GamesFile, Trust, Json):
 
     def run(self) -> None:
         check_search(self.batch, self.score_playouts, self.seed)
+        use_one_thread(self.batch)
         check_positive(number=self.number, mistakes=self.mistakes)
         check_writable(self.out)
         from tilewe_jax.agents import review
