@@ -307,7 +307,7 @@ class Search(Generic[State]):
         return replace(node, raw_value=jnp.where(known, tree.raw_value[path.child], node.raw_value))
 
     def evaluate(
-        self, params: Any, state: State, key: PRNGKeyArray, is_wide: Bool[Array, ""], kept: Int32[Array, "K"] | None = None
+        self, params: Any, state: State, key: PRNGKeyArray, is_wide: Bool[Array, ""], kept: Int32[Array, "K"]
     ) -> Node[State]:
         """Evaluate a position and sample its candidates; see ``sample_candidates`` for ``is_wide`` and ``kept``."""
         game, settings = self.game, self.settings

@@ -19,7 +19,7 @@ err = Output(stderr=True)
 Agents = Annotated[tuple[str, ...], Option("AGENT ...")]
 Folder = Annotated[Path | None, Option("FOLDER")]
 MAX_GAMES_OF_ONE_THREAD = 64
-"""Number of games up to which matches run in one thread. 128 games searched together are faster with two threads."""
+"""Number of games or positions up to which a command uses one thread. Searches of 128 games are faster with two threads."""
 
 
 def in_color() -> bool:
@@ -28,7 +28,7 @@ def in_color() -> bool:
 
 
 def use_one_thread(games: int = 1) -> None:
-    """Let XLA run programs on a CPU in one thread, unless many games are played together; before JAX computes anything.
+    """Let XLA run programs on a CPU in one thread, unless many games or positions are searched together; call it before JAX.
 
     XLA divides even small operations among a thread for each core, which wait for each other at full load: with two threads
     a search of 16 games of Duo takes 1.6 times as long as with one, and 2.9 times the CPU time. The environment variable
