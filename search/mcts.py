@@ -223,8 +223,7 @@ class Search(Generic[State]):
             simulation: number of the simulation.
             pending: visits of each node that are under way, see ``child_stats``.
         """
-        settings, at_root = self.settings, _evaluates_root(tree)
-        widen_visits = settings.widen_visits if settings.has_wide_nodes and pending is None else 0
+        settings, at_root, widen_visits = self.settings, _evaluates_root(tree), self.settings.visits_to_widen
 
         def kept_of(node: Array, is_wide: Array) -> Array:
             """Return ``Path.kept`` for a leaf."""
@@ -241,6 +240,8 @@ class Search(Generic[State]):
             inside = inside if pending is None else inside & (tree.visits[child] > 0)
             is_due = tree.is_narrow[child] & (tree.visits[child] >= widen_visits) if widen_visits else jnp.asarray(False)
             is_wide, action = inside & is_due, tree.candidates[node, candidate]
+            # Of the paths of a round that reach a node which is due, the first one widens it.
+            is_wide = is_wide if pending is None else is_wide & (pending[child] == 0)
             return _Descent(nodes, node, candidate, action, child, depth, inside & ~is_due, is_wide, kept_of(child, is_wide))
 
         def descend(descent: "_Descent") -> "_Descent":
@@ -278,7 +279,7 @@ class Search(Generic[State]):
             index, is_active = item
             path = self.select(replace(tree, children=children, num_nodes=num_nodes), root, first + index, pending)
             pending = pending.at[jnp.where(is_active, path.nodes, tree.capacity)].add(1, mode="drop")
-            is_new = is_active & (path.store_at < tree.capacity)
+            is_new = is_active & (path.child < 0) & (path.store_at < tree.capacity)
             parent = jnp.where(is_new & (path.store_at > ROOT), path.parent, tree.capacity)
             children = children.at[parent, path.candidate].set(path.store_at, mode="drop")
             return (pending, children, num_nodes + is_new.astype(jnp.int32)), path

@@ -28,10 +28,10 @@ class SearchSettings:
     """Stop the search of a game once the remaining simulations cannot change the action."""
     root_candidate_pool: int | None = setting(None, 1)
     """At most this many legal actions are scored at the root. ``None`` means 1,024 for agents, otherwise ``candidate_pool``."""
-    widen_visits: int = setting(16, 0)
+    widen_visits: int | None = setting(None, 0)
     """A node with this many visits is widened: it is evaluated once more, keeps the candidates that were visited, and gets its
-    other candidates from ``root_candidate_pool``. The root of a reused tree is always widened. With 0, and with several
-    ``leaves``, no other node is."""
+    other candidates from ``root_candidate_pool``. The root of a reused tree is always widened; with 0, no other node is.
+    ``None`` means 1/32 of ``num_simulations``, at least 16."""
     leaves: int = setting(1, 1)
     """Number of leaves per tree that are evaluated in one batch. They are selected one after the other; earlier ones count as
     visits under way."""
@@ -57,6 +57,13 @@ class SearchSettings:
     def has_wide_nodes(self) -> bool:
         """True if roots have a larger pool than other nodes."""
         return (self.root_candidate_pool or 0) > (self.candidate_pool or DEFAULT_CANDIDATE_POOL)
+
+    @property
+    def visits_to_widen(self) -> int:
+        """Number of visits at which a node is widened; 0 if no node is."""
+        if not self.has_wide_nodes:
+            return 0
+        return max(16, self.num_simulations // 32) if self.widen_visits is None else self.widen_visits
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
         """Return the settings with each ``None`` replaced by the given value."""

@@ -479,22 +479,22 @@ def test_kept_candidates_keep_their_places() -> None:
     assert np.isfinite(np.asarray(values)).all()
 
 
-@pytest.mark.parametrize("widen_visits", [4, 0])
-def test_visited_nodes_get_candidates_from_the_larger_pool(widen_visits: int) -> None:
+@pytest.mark.parametrize(("widen_visits", "leaves"), [(4, 1), (4, 4), (0, 1)])
+def test_visited_nodes_get_candidates_from_the_larger_pool(widen_visits: int, leaves: int) -> None:
     game, pools = ZeroSum(), {"candidate_pool": 3, "root_candidate_pool": 9, "widen_visits": widen_visits}
-    search = Search(game, oracle, PuctRule(), SearchSettings(80, 3, max_depth=9, **pools))
+    search = Search(game, oracle, PuctRule(), SearchSettings(80, 3, max_depth=9, leaves=leaves, **pools))
     output = jax.jit(jax.vmap(search))(opening(game, 1, 3), jax.random.split(jax.random.key(2), BATCH))
     assert output.num_simulations.tolist() == [80] * BATCH
     step = jax.jit(jax.vmap(game.apply))
     for lane in range(BATCH):
         tree = jax.device_get(rows(output.tree, lane))
-        check_invariants(tree, evaluations=2)
+        check_invariants(tree, leaves == 1, evaluations=2)
         parents, places = np.nonzero(tree.children >= 0)
         after = step(rows(tree.state, parents), tree.candidates[parents, places])
         assert_same(after, rows(tree.state, tree.children[parents, places]))
         inner = np.arange(len(tree.visits)) > 0
-        assert (tree.visits[tree.is_narrow] <= (widen_visits or 80)).all()
-        assert (tree.is_narrow & inner & (tree.visits > 4)).any() == (not widen_visits)
+        assert (tree.visits[tree.is_narrow] < (widen_visits or 80) + leaves).all()
+        assert (tree.is_narrow & inner & (tree.visits >= 4 + leaves)).any() == (not widen_visits)
 
 
 def test_candidate_pool_is_a_uniform_sample() -> None:
