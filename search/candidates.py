@@ -1,6 +1,5 @@
 """The K candidate actions of a node, sampled by their priors without replacement (as in Sampled MuZero, Hubert et al. 2021)."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -33,6 +32,17 @@ class Candidates(NamedTuple):
     """Outcome for the player to move that a lookahead has proven: 1 a win, -1 a loss, 0 unknown."""
 
 
+class Widening(NamedTuple):
+    """The larger pool of roots and of nodes that are widened."""
+
+    pool: int
+    """Maximum number of legal actions to score."""
+    is_wide: Bool[Array, ""] | bool
+    """Whether this node uses it."""
+    kept: Int32[Array, "K"] | None = None
+    """Candidates that keep their places, -1 in free places and, without ``is_wide``, in all. ``None``: all places are free."""
+
+
 def sample_candidates(
     game: Game[Any],
     state: Any,
@@ -41,9 +51,7 @@ def sample_candidates(
     num_candidates: int,
     candidate_pool: int | None = None,
     lookahead: bool = False,
-    root_candidate_pool: int | None = None,
-    is_wide: Bool[Array, ""] | bool = False,
-    kept: Int32[Array, "K"] | None = None,
+    widening: Widening | None = None,
 ) -> Candidates:
     """Return K legal actions: all of them if they fit, otherwise a sample without replacement from softmax(logits).
 
@@ -60,31 +68,30 @@ def sample_candidates(
             ``DEFAULT_CANDIDATE_POOL``.
         lookahead: whether to drop all actions except proven wins if there are any, and proven losses if there are other
             actions, see ``Game.outcomes_of_actions``. Dropped actions do not count as truncated.
-        root_candidate_pool: replaces ``candidate_pool`` if ``is_wide``; ``None`` means the same.
-        is_wide: whether to use ``root_candidate_pool``.
-        kept: with ``is_wide``, candidates that keep their places, -1 in the free places; otherwise -1 everywhere. With ``None``
-            all places are free.
+        widening: a larger pool for some nodes, and candidates that are kept. ``None`` means the same pool for all nodes.
     """
     candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
-    root_candidate_pool = candidate_pool if root_candidate_pool is None else root_candidate_pool
-    is_uniform = logits is uniform_logits and not lookahead
-    node, root = (
-        num_candidates if is_uniform else max(min(pool, game.num_actions), num_candidates)
-        for pool in (candidate_pool, root_candidate_pool)
+    smallest = num_candidates if logits is uniform_logits and not lookahead else game.num_actions
+    size, wide = (max(min(pool, smallest), num_candidates) for pool in (candidate_pool, widening.pool if widening else 0))
+
+    def choose(pool: _Pool, kept: Array | None = None) -> Candidates:
+        legal, outcome = game.num_legal(state), jnp.int32(0)
+        if lookahead:
+            pool, legal, outcome = _with_best_outcome(game, state, pool, legal)
+        return _choose(pool, legal, subkey(key, 1), num_candidates, kept)._replace(outcome=outcome)
+
+    if widening is None or wide <= size:
+        actions = game.sample_actions(state, subkey(key, 0), size)
+        return choose(_Pool(actions, logits(actions)))
+    is_wide = jnp.asarray(widening.is_wide)
+    pool = _score_in_parts(game, state, logits, subkey(key, 0), jnp.where(is_wide, wide, size).astype(jnp.int32), size, wide)
+    chosen: Candidates = cond(
+        any_lane(is_wide),
+        lambda pool: choose(pool.first(wide), widening.kept),
+        lambda pool: choose(pool.first(size)),
+        pool,
     )
-
-    def choose(size: int, kept: Array | None, pool: _Pool) -> Candidates:
-        pool = _Pool(*(part[:size] for part in pool))
-        return _choose(game, state, pool, subkey(key, 1), num_candidates, lookahead, kept)
-
-    if node == root:
-        actions = game.sample_actions(state, subkey(key, 0), node)
-        return choose(node, None, _Pool(actions, logits(actions)))
-    is_wide = jnp.asarray(is_wide)
-    size = jnp.where(is_wide, root, node).astype(jnp.int32)
-    pool = _score_in_parts(game, state, logits, subkey(key, 0), size, min(node, root), max(node, root))
-    chosen: Candidates = cond(any_lane(is_wide), partial(choose, max(node, root), kept), partial(choose, node, None), pool)
-    return chosen._replace(is_narrow=~is_wide & (game.num_legal(state) > node) & (node < root))
+    return chosen._replace(is_narrow=~is_wide & (game.num_legal(state) > size))
 
 
 class _Pool(NamedTuple):
@@ -94,6 +101,10 @@ class _Pool(NamedTuple):
     """Action ids, padded with -1."""
     logits: Float32[Array, "size"]
     """Their logits; arbitrary in the padding."""
+
+    def first(self, size: int) -> "_Pool":
+        """Return the first actions."""
+        return _Pool(self.actions[:size], self.logits[:size])
 
 
 def _score_in_parts(
@@ -139,28 +150,27 @@ def _score_in_parts(
     return pool
 
 
+def _with_best_outcome(
+    game: Game[Any], state: Any, pool: _Pool, legal: Int32[Array, ""]
+) -> tuple[_Pool, Int32[Array, ""], Int32[Array, ""]]:
+    """Drop the actions that a lookahead refutes; return the pool, the number of the other legal actions, and the outcome."""
+    available = pool.actions >= 0
+    count = jnp.sum(available, dtype=jnp.int32)
+    outcomes = jnp.where(available, game.outcomes_of_actions(state, pool.actions), -2)
+    best = jnp.max(outcomes)
+    outcome = jnp.where((best == 1) | ((best == -1) & (count == legal)), best, 0)
+    available = available & (outcomes == best)
+    num_refuted = count - jnp.sum(available, dtype=jnp.int32)
+    return pool._replace(actions=jnp.where(available, pool.actions, -1)), legal - num_refuted, outcome
+
+
 def _choose(
-    game: Game[Any],
-    state: Any,
-    pool: _Pool,
-    key: PRNGKeyArray,
-    num_candidates: int,
-    lookahead: bool,
-    kept: Int32[Array, "K"] | None,
+    pool: _Pool, legal: Int32[Array, ""], key: PRNGKeyArray, num_candidates: int, kept: Int32[Array, "K"] | None
 ) -> Candidates:
-    """Return the candidates from scored actions; arguments as for ``sample_candidates``."""
+    """Choose among the scored actions of a node that has ``legal`` actions; see ``sample_candidates`` and ``Widening``."""
     actions = pool.actions
     available = actions >= 0
-    count, legal = jnp.sum(available, dtype=jnp.int32), game.num_legal(state)
-    outcome = jnp.int32(0)
-    if lookahead:
-        outcomes = jnp.where(available, game.outcomes_of_actions(state, actions), -2)
-        best = jnp.max(outcomes)
-        outcome = jnp.where((best == 1) | ((best == -1) & (count == legal)), best, 0)
-        available = available & (outcomes == best)
-        actions = jnp.where(available, actions, -1)
-        num_refuted = count - jnp.sum(available, dtype=jnp.int32)
-        count, legal = count - num_refuted, legal - num_refuted
+    count = jnp.sum(available, dtype=jnp.int32)
     scores = jnp.where(available, pool.logits, -jnp.inf)
     # Estimate of the mass of all legal actions from the sample.
     total = jax.nn.logsumexp(scores) + jnp.log(legal.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32))
@@ -181,7 +191,7 @@ def _choose(
     mass = jnp.exp(jax.nn.logsumexp(scores) - total)
     chosen = jnp.sum(actions >= 0, dtype=jnp.int32)
     truncated_prior = jnp.where(chosen > 0, jnp.maximum(1 - mass, 0.0), 0.0)
-    return Candidates(actions, scores, truncated_prior, legal - chosen, jnp.asarray(False), outcome)
+    return Candidates(actions, scores, truncated_prior, legal - chosen, jnp.asarray(False), jnp.int32(0))
 
 
 def _gumbel(key: PRNGKeyArray, count: int) -> Float32[Array, "count"]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.game import Game, check_own_game, check_state
 from tilewe_jax.lanes import any_lane, mapped_together, subkey, subkeys
-from tilewe_jax.search.candidates import sample_candidates
+from tilewe_jax.search.candidates import Widening, sample_candidates
 from tilewe_jax.search.evaluators import Evaluator, check_evaluation, terminal_value
 from tilewe_jax.search.output import SearchOutput
 from tilewe_jax.search.rules import ChildStats, RootContext, SelectionRule
@@ -310,7 +310,7 @@ class Search(Generic[State]):
     def evaluate(
         self, params: Any, state: State, key: PRNGKeyArray, is_wide: Bool[Array, ""], kept: Int32[Array, "K"]
     ) -> Node[State]:
-        """Evaluate a position and sample its candidates; see ``sample_candidates`` for ``is_wide`` and ``kept``."""
+        """Evaluate a position and sample its candidates; see ``Widening`` for ``is_wide`` and ``kept``."""
         game, settings = self.game, self.settings
         logits, value = check_evaluation(game, self.evaluator, self.evaluator(params, state, subkey(key, 0)))
         sampled = sample_candidates(
@@ -321,9 +321,7 @@ class Search(Generic[State]):
             settings.num_candidates,
             settings.candidate_pool,
             settings.lookahead and game.has_lookahead,
-            settings.root_candidate_pool,
-            is_wide,
-            kept,
+            Widening(settings.root_candidate_pool, is_wide, kept) if settings.root_candidate_pool else None,
         )
         terminal, player = game.is_terminal(state), game.current_player(state)
         known = ~terminal & (sampled.outcome != 0)

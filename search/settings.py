@@ -27,7 +27,8 @@ class SearchSettings:
     stop_early: bool = False
     """Stop the search of a game once the remaining simulations cannot change the action."""
     root_candidate_pool: int | None = setting(None, 1)
-    """At most this many legal actions are scored at the root. ``None`` means 1,024 for agents, otherwise ``candidate_pool``."""
+    """At most this many legal actions are scored at the root, or ``candidate_pool`` if that is more. ``None`` means 1,024 for
+    agents, otherwise ``candidate_pool``."""
     widen_visits: int | None = setting(None, 0)
     """A node with this many visits is widened: it is evaluated once more, keeps the candidates that were visited, and gets its
     other candidates from ``root_candidate_pool``. The root of a reused tree is always widened; with 0, no other node is.

@@ -7,9 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.support import batched
 from tilewe_jax.game import Game
 
 LINES = np.array([(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)])
+
+BATCH = 8
+"""Number of positions of ``opening``."""
 
 
 @jax.tree_util.register_dataclass
@@ -87,3 +91,12 @@ class TicTacToe(Game[State]):
 
     def __hash__(self):
         return hash(type(self))
+
+
+def opening(game: TicTacToe, plies: int, seed: int) -> State:
+    """Return positions after some random moves."""
+    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (BATCH, *leaf.shape)), game.init(None))
+    for ply in range(plies):
+        action = batched(game).sample_action(state, jax.random.split(jax.random.key(seed + ply), BATCH))
+        state = batched(game).step(state, action)
+    return state
