@@ -21,7 +21,7 @@ WORK = (
     "tilewe_jax.cli.benchmarks.rollouts.batching.over_devices",
     "tilewe_jax.cli.benchmarks.process.subprocess.Popen",
     "tilewe_jax.cli.benchmarks.signature.signature",
-    "tilewe_jax.arena.match.Match._start",
+    "tilewe_jax.arena.device_games.DeviceGames.start",
     "tilewe_jax.training.run.Run.start",
     "tilewe_jax.interop.analysis.serve_standard_streams",
     "tilewe_jax.records.replay",

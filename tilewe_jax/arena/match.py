@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,12 +17,13 @@ from tilewe_jax.agents.base import identity_of_game
 from tilewe_jax.agents.host_agent import host_player
 from tilewe_jax.agents.host_player import ParallelHostPlayer
 from tilewe_jax.arena.deciders import Decider, advance_trees, as_argument, decide, games_together, init_trees, make_deciders
+from tilewe_jax.arena.device_games import DeviceGames, Play
 from tilewe_jax.arena.host_games import HostGames, is_random
 from tilewe_jax.arena.ratings import Sprt
 from tilewe_jax.arena.results import Batch, Results
 from tilewe_jax.arena.shards import WHOLE, Shard
 from tilewe_jax.game import Game
-from tilewe_jax.lanes import chunk_size, expecting_lanes, random_words
+from tilewe_jax.lanes import chunk_size, expecting_lanes
 from tilewe_jax.records import Record
 from tilewe_jax.registry import available_games, options
 from tilewe_jax.search import memory
@@ -77,27 +78,6 @@ def batch_of(games: int, batch: int, devices: int = 1) -> int:
     return min(batch, devices << max(0, -(-games // devices) - 1).bit_length())
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Play:
-    """A batch of games in progress; arrays by seat are ``[seats, batch]``."""
-
-    state: Any
-    """States, ``[batch, ...]``."""
-    keys: jax.Array
-    """Random key of each game."""
-    deals: jax.Array
-    """Key of the chance outcomes at the start of each game; equal in paired games."""
-    forfeited: jax.Array
-    """True if the player in each seat has forfeited."""
-    plies: jax.Array
-    """Number of actions of each seat."""
-    legal: jax.Array
-    """Sum of the number of legal actions over the actions of each seat."""
-    opening: jax.Array
-    """Opening actions of each game, padded with -1, ``[batch, actions]``."""
-
-
 class Match:
     """Games between the same players, compiled once, a batch at a time.
 
@@ -146,9 +126,9 @@ class Match:
             raise ValueError(f"opening must be 0 to {game.max_steps} moves, the longest game, got {opening}")
         memory.check_batch(game, batch)
         self.game, self.batch, self.seed, self.move_seconds, self.devices = game, batch, seed, move_seconds, devices
-        self._is_paired = opening is not None
-        self._num_random = opening if isinstance(opening, int) else 0
-        self._openings = _padded([[]] if opening is None or isinstance(opening, int) else opening)
+        num_random = opening if isinstance(opening, int) else 0
+        openings = [[]] if opening is None or isinstance(opening, int) else opening
+        self._rules = DeviceGames(game, _padded(openings), num_random, is_paired=opening is not None)
         self.names = list(dict.fromkeys(player.name for player in players))
         agents = [as_argument(next(player for player in players if player.name == name)) for name in self.names]
         self._entries = np.array([self.names.index(player.name) for player in players])
@@ -174,8 +154,9 @@ class Match:
 
     def _compile(self) -> None:
         """Compile all programs, the searches first, because they take longest."""
+        rules = self._rules
         number, ply, key = jnp.zeros(self.batch, jnp.int32), jnp.int32(0), jax.random.key(self.seed)
-        play = jax.eval_shape(self._start, number, key)
+        play = jax.eval_shape(rules.start, number, key)
         seating = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
         programs: dict[Any, Program] = {}
         for program, decider in {decider.program_key: decider for decider in self._tree_deciders}.items():
@@ -189,24 +170,24 @@ class Match:
             programs[program, "choose"] = Program("the search", choose, deciding, (1,), identity)
             programs[program, "advance"] = Program("the reuse of trees", advance, (agent, trees, number), (1,), identity)
             programs[program, "init"] = Program("the trees", init, (agent, play.state), (), identity)
-        settings = [(decider.indices.tolist(), decider.divisor) for decider in self._policies], self._num_random
+        settings = [(decider.indices.tolist(), decider.divisor) for decider in self._policies], rules.num_random
         agents = self._policy_agents
         lanes = min((chunk_size(self.batch, decider.divisor) for decider in self._policies), default=self.batch)
         policies = self._identity(self._policies, settings, self._on_host)
         if self._on_host:
-            programs["draws"] = Program("the random draws", self._draws, (play.keys, play.deals, ply), (), self._identity())
+            programs["draws"] = Program("the random draws", rules.draws, (play.keys, play.deals, ply), (), self._identity())
         if self._on_host and self._policies:
             adding = expecting_lanes(lanes, self._add_policies)
             programs["policies"] = Program("the policies", adding, (agents, play, ply, number, number), (), policies)
         if not self._on_host:
-            choosing, moving = expecting_lanes(lanes, self._choose_policies), expecting_lanes(self.batch, self._move)
+            choosing, moving = expecting_lanes(lanes, self._choose_policies), expecting_lanes(self.batch, rules.move)
             programs["policies"] = Program("the policies", choosing, (agents, play, ply, seating), (), policies)
             programs["move"] = Program("the moves", moving, (play, number), (), self._identity())
-            programs["end"] = Program("the results", self._end, (play.state,), (), self._identity())
-        identity = self._identity([], self._is_paired, self._openings.tolist())
-        programs["start"] = Program("the start of games", self._start, (number, key), (), identity)
+            programs["end"] = Program("the results", rules.results, (play.state,), (), self._identity())
+        identity = self._identity([], rules.is_paired, rules.openings.tolist())
+        programs["start"] = Program("the start of games", rules.start, (number, key), (), identity)
         refusing = play, ply, number, number != 0
-        self._random_moves = Program("random moves", self._move_randomly, refusing, (), self._identity())
+        self._random_moves = Program("random moves", rules.forfeit, refusing, (), self._identity())
         compiled = dict(zip(programs, compile_all(list(programs.values())), strict=True))
         memory.check_compiled(self.batch, *compiled.values())
         self._compiled = compiled
@@ -287,47 +268,14 @@ class Match:
             results.interrupted = True
         return results
 
-    def _start(self, number: jax.Array, key: jax.Array) -> _Play:
-        """Create new games from their numbers and the key of the match."""
-        fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
-        keys = fold(key, number)
-        deals = fold(key, number // self.game.num_players) if self._is_paired else keys
-        openings = jnp.asarray(self._openings)[number // self.game.num_players % len(self._openings)]
-        zeros = jnp.zeros((self.game.num_players, self.batch), jnp.int32)
-        return _Play(jax.vmap(self.game.init)(deals), keys, deals, zeros != 0, zeros, zeros, openings)
-
-    def _keys(self, play: _Play, ply: jax.Array) -> jax.Array:
-        """Return two keys per game: for the player, and for a random action after a forfeit."""
-        return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, ply)))(play.keys)
-
-    def _draws(self, keys: jax.Array, deals: jax.Array, ply: jax.Array) -> jax.Array:
-        """Return the random words of ``HostGames``: for the policy ``random``, after a forfeit, and for an opening."""
-
-        def words(key: jax.Array, deal: jax.Array) -> jax.Array:
-            assert self.game.host_draws
-            decision, forfeit = jax.random.split(jax.random.fold_in(key, ply))
-            others = [random_words(key, 1)[0] for key in (forfeit, jax.random.fold_in(deal, ply))]
-            return jnp.stack([self.game.host_draws.word(decision), *others])
-
-        return jax.vmap(words, out_axes=1)(keys, deals)
-
-    def _movers(self, play: _Play, ply: jax.Array, seating: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the opening actions, padded with -1, and the players that decide, -1 for none."""
-        over = jax.vmap(self.game.is_terminal)(play.state)
-        seat = jax.vmap(self.game.current_player)(play.state)
-        forfeited = jnp.take_along_axis(play.forfeited, seat[None], axis=0)[0]
-        action = self._opening_action(play, ply)
-        waits = over | forfeited | (action >= 0)
-        return action, jnp.where(waits, -1, jnp.take_along_axis(seating, seat[None], axis=0)[0])
-
     def _choose_policies(
-        self, agents: Sequence[Agent | None], play: _Play, ply: jax.Array, seating: jax.Array
+        self, agents: Sequence[Agent | None], play: Play, ply: jax.Array, seating: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Return the actions of openings and of all agents without trees, -1 elsewhere, and the players that decide."""
-        return self._add_policies(agents, play, ply, *self._movers(play, ply, seating))
+        return self._add_policies(agents, play, ply, *self._rules.movers(play, ply, seating))
 
     def _add_policies(
-        self, agents: Sequence[Agent | None], play: _Play, ply: jax.Array, action: jax.Array, mover: jax.Array
+        self, agents: Sequence[Agent | None], play: Play, ply: jax.Array, action: jax.Array, mover: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """Add the actions of all agents without trees to the actions of all games."""
         for decider, agent in zip(self._policies, agents, strict=True):
@@ -343,53 +291,14 @@ class Match:
         memory: Any,
         action: jax.Array,
         mover: jax.Array,
-        play: _Play,
+        play: Play,
         ply: jax.Array,
         indices: jax.Array,
     ) -> tuple[jax.Array, Any]:
         """Add the actions of a decider to the actions of all games; also return its new memory."""
-        movers, keys = mover[None] == indices[:, None], self._keys(play, ply)[:, 0]
+        movers, keys = mover[None] == indices[:, None], self._rules.keys(play, ply)[:, 0]
         chosen, memory = decide(divisor, together, self.devices, agent, memory, movers, play.state, keys)
         return jnp.where(jnp.any(movers, axis=0), chosen, action), memory
-
-    def _opening_action(self, play: _Play, ply: jax.Array) -> jax.Array:
-        """Return the opening action at a ply, -1 after the opening."""
-        action = jnp.full(self.batch, -1, jnp.int32)
-        if self._num_random:
-            keys = jax.vmap(jax.random.fold_in, (0, None))(play.deals, ply)
-            random_action = jax.vmap(self.game.sample_action)(play.state, keys)
-            action = jnp.where(ply < self._num_random, random_action, action)
-        if length := play.opening.shape[1]:
-            given = jnp.take(play.opening, jnp.minimum(ply, length - 1), axis=1)
-            action = jnp.where(ply < length, given, action)
-        return action
-
-    def _move(self, play: _Play, action: jax.Array) -> tuple[_Play, jax.Array, jax.Array]:
-        """Play the legal actions; also return the actions played, -1 for none, and the games that refused an action."""
-        game, state = self.game, play.state
-        over = jax.vmap(game.is_terminal)(state)
-        legal = jax.vmap(game.is_legal)(state, action)
-        action = jnp.where(legal, action, -1)
-        seats = jnp.arange(game.num_players, dtype=jnp.int32)[:, None]
-        moved = ((seats == jax.vmap(game.current_player)(state)[None]) & legal[None]).astype(jnp.int32)
-        after = replace(
-            play,
-            state=jax.vmap(game.apply)(state, action),
-            plies=play.plies + moved,
-            legal=play.legal + moved * jax.vmap(game.num_legal)(state)[None],
-        )
-        return after, action, ~legal & ~over
-
-    def _move_randomly(self, play: _Play, ply: jax.Array, action: jax.Array, refused: jax.Array) -> tuple[_Play, jax.Array]:
-        """Let the players to move forfeit in the games that refused their actions, and replace these by random actions."""
-        seats = jnp.arange(self.game.num_players, dtype=jnp.int32)[:, None]
-        forfeits = (seats == jax.vmap(self.game.current_player)(play.state)[None]) & refused[None]
-        random_action = jax.vmap(self.game.sample_action)(play.state, self._keys(play, ply)[:, 1])
-        return replace(play, forfeited=play.forfeited | forfeits), jnp.where(refused, random_action, action)
-
-    def _end(self, state: Any) -> tuple[jax.Array, jax.Array]:
-        """Return the scores and the returns of finished games."""
-        return jax.vmap(self.game.scores)(state), jax.vmap(self.game.returns)(state)
 
     def _play(self, first: int, seating: np.ndarray, keep: bool, results: Results, progress: Progress) -> Batch:
         """Play consecutive games from number ``first``, one for each row of ``seating``."""
@@ -492,7 +401,7 @@ _Arrays = tuple[Any, Any, Any, Any, Any]
 class _OnDevice:
     """A batch of games that are played on the device. ``play`` are the games."""
 
-    def __init__(self, match: Match, play: _Play, seating: np.ndarray, count: int) -> None:
+    def __init__(self, match: Match, play: Play, seating: np.ndarray, count: int) -> None:
         self.play, self._match = play, match
         self._seating, self._is_played = jnp.asarray(seating.T), np.arange(match.batch) < count
 
@@ -521,10 +430,10 @@ class _OnDevice:
 class _OnHost:
     """A batch of games that are played on the host, like ``_OnDevice``."""
 
-    def __init__(self, match: Match, play: _Play, seating: np.ndarray, count: int) -> None:
+    def __init__(self, match: Match, play: Play, seating: np.ndarray, count: int) -> None:
         self.play, self._match, self._seating = play, match, seating
         self._forfeit = np.zeros(match.batch, np.uint32)  # words of the last ply
-        self._games = HostGames(match.game, play.state, np.asarray(play.opening), match._num_random, count)
+        self._games = HostGames(match.game, play.state, np.asarray(play.opening), match._rules.num_random, count)
 
     def choose(self, ply: np.int32) -> tuple[Any, Any]:
         match, play = self._match, self.play
@@ -550,14 +459,14 @@ class _OnHost:
         return *games.results(), games.forfeited, games.plies, games.legal
 
 
+def _row(states: Any, index: int) -> Any:
+    """Return one state of a batch."""
+    return jax.tree.map(lambda leaf: leaf[index], states)
+
+
 def _padded(openings: Sequence[Sequence[int]]) -> np.ndarray:
     """Return openings as an array, padded with -1."""
     padded = np.full((len(openings), max(map(len, openings))), -1, np.int32)
     for row, actions in zip(padded, openings, strict=True):
         row[: len(actions)] = actions
     return padded
-
-
-def _row(states: Any, index: int) -> Any:
-    """Return one state of a batch."""
-    return jax.tree.map(lambda leaf: leaf[index], states)
