@@ -67,7 +67,7 @@ class InformationSetSearch(Generic[State]):
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        if self.settings.leaves != 1:
+        if self.settings.leaves not in (None, 1):
             raise ValueError(f"leaves must be 1 in an information-set search, got {self.settings.leaves}")
 
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> PolicyOutput:

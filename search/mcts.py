@@ -71,8 +71,13 @@ class Search(Generic[State]):
 
     @property
     def num_rounds(self) -> int:
-        """Number of rounds of a search; a round runs ``settings.leaves`` simulations."""
-        return -(-self.settings.num_simulations // self.settings.leaves)
+        """Number of rounds of a search; a round runs ``num_leaves`` simulations."""
+        return -(-self.settings.num_simulations // self.num_leaves)
+
+    @property
+    def num_leaves(self) -> int:
+        """Number of leaves that are evaluated in one batch."""
+        return self.settings.leaves or 1
 
     def __call__(self, state: State, key: PRNGKeyArray, params: Any = None) -> SearchOutput[State]:
         """Search a position.
@@ -129,7 +134,7 @@ class Search(Generic[State]):
         and backs up a root that is not evaluated or not widened, like any other leaf, and the rounds of simulations follow. For
         other roots, step 0 changes nothing.
         """
-        settings, leaves, num_simulations = self.settings, self.settings.leaves, self.settings.num_simulations
+        settings, leaves, num_simulations = self.settings, self.num_leaves, self.settings.num_simulations
         num_steps = 1 + self.num_rounds
         keys = jax.random.split(progress.keys[2], num_steps)
         last = num_steps if rounds is None else jnp.minimum(num_steps, jnp.maximum(progress.step, 1) + rounds)
@@ -185,7 +190,7 @@ class Search(Generic[State]):
         params: Any = None,
         count: Int32[Array, ""] | None = None,
     ) -> Tree[State]:
-        """Run a round of ``settings.leaves`` simulations: select, expand, back up.
+        """Run a round of ``num_leaves`` simulations: select, expand, back up.
 
         Args:
             tree: the tree.
@@ -195,7 +200,7 @@ class Search(Generic[State]):
             params: parameters of the evaluator.
             count: number of simulations of this round that change the tree; ``None`` means all.
         """
-        settings, leaves = self.settings, self.settings.leaves
+        settings, leaves = self.settings, self.num_leaves
         active = jnp.arange(leaves, dtype=jnp.int32) < (leaves if count is None else count)
         if leaves == 1:
             paths = jax.tree.map(lambda leaf: leaf[None], self.select(tree, root, first))

@@ -33,9 +33,9 @@ class SearchSettings:
     """A node with this many visits is widened: it is evaluated once more, keeps the candidates that were visited, and gets its
     other candidates from ``root_candidate_pool``. The root of a reused tree is always widened; with 0, no other node is.
     ``None`` means 1/32 of ``num_simulations``, at least 16."""
-    leaves: int = setting(1, 1)
+    leaves: int | None = setting(None, 1)
     """Number of leaves per tree that are evaluated in one batch. They are selected one after the other; earlier ones count as
-    visits under way."""
+    visits under way. ``None`` means, for agents, one for each 500 simulations, at least 1 and at most 8; otherwise 1."""
     virtual_loss: float = setting(0.0, 0)
     """Subtracted from the mean value of a candidate for each visit under way, with several leaves: 0 counts the visits only
     (WU-UCT, Liu et al. 2020), 1 counts them as losses."""
@@ -67,10 +67,11 @@ class SearchSettings:
         return max(16, self.num_simulations // 32) if self.widen_visits is None else self.widen_visits
 
     def resolve(self, candidate_pool: int, root_candidate_pool: int, score_weight: float) -> "SearchSettings":
-        """Return the settings with each ``None`` replaced by the given value."""
+        """Return the settings of an agent, with each ``None`` replaced: by its own defaults, or by the given value."""
         return replace(
             self,
             candidate_pool=candidate_pool if self.candidate_pool is None else self.candidate_pool,
             root_candidate_pool=root_candidate_pool if self.root_candidate_pool is None else self.root_candidate_pool,
             score_weight=score_weight if self.score_weight is None else self.score_weight,
+            leaves=min(8, max(1, self.num_simulations // 500)) if self.leaves is None else self.leaves,
         )

@@ -175,7 +175,7 @@ class AgentSpec:
         settings = self.search.resolve(pool, DEFAULT_CANDIDATE_POOL, score_weight)
         evaluator = self.evaluator.build(game, settings.score_weight or 0.0, network is not None)
         if game.has_hidden_information and not self.num_determinizations:
-            return InformationSetSearch(game, evaluator, self.rule, settings)
+            return InformationSetSearch(game, evaluator, self.rule, replace(settings, leaves=self.search.leaves))
         search = Search(game, evaluator, self.rule, settings)
         return Determinized(search, self.num_determinizations) if game.has_hidden_information else search
 

@@ -104,6 +104,21 @@ def test_agents_as_engines_of_host_boards() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "leaves"),
+    [
+        ("num_simulations=999", 1),
+        ("num_simulations=1000", 2),
+        ("num_simulations=9000", 8),
+        ("num_simulations=9000,leaves=3", 3),
+    ],
+)
+def test_long_searches_evaluate_several_leaves_together(settings: str, leaves: int) -> None:
+    assert agents.agent(f"puct:{settings}", tilewe_jax.make("duo")).built().num_leaves == leaves
+    hidden = "num_simulations=9000,num_determinizations=0"
+    assert not agents.agent(f"puct:{hidden}", tilewe_jax.make("triominos")).built().settings.leaves
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("nobody", "'nobody'.*puct, gumbel"),

@@ -12,7 +12,7 @@ TRAIN = ("train", "--out", "run", "--set")
 CASES = {
     # agents
     (*MATCH, "puct:num_simulations"): "num_simulations=64",
-    (*MATCH, "gumbel:leaves=,num_simulations=8"): "leaves=1",
+    (*MATCH, "gumbel:num_candidates=,num_simulations=8"): "num_candidates=64",
     (*MATCH, "puct:num-candidates=4"): "did you mean num_candidates?",
     (*MATCH, "gumbel:simulations=4"): "did you mean num_simulations?",
     (*MATCH, "gumbel:c_init=1"): "puct",
