@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
@@ -80,22 +79,21 @@ def main(arguments: list[str] | None = None) -> None:
     """
     is_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
-    for stop in interrupts.signals():
-        signal.signal(stop, interrupts.interrupt)
-    if is_process:
-        interrupts.watch()
-        streams.encode_everything()
-    try:
-        try:
-            _run(arguments)
-        finally:
-            streams.flush()
-    except KeyboardInterrupt:
+    with interrupts.handled_by(interrupts.interrupt):
         if is_process:
-            interrupts.end()
-        _fail("interrupted", 130)
-    except Exception as error:
-        _end_with(error, arguments)
+            interrupts.watch()
+            streams.encode_everything()
+        try:
+            try:
+                _run(arguments)
+            finally:
+                streams.flush()
+        except KeyboardInterrupt:
+            if is_process:
+                interrupts.end()
+            _fail("interrupted", 130)
+        except Exception as error:
+            _end_with(error, arguments)
 
 
 def _end_with(error: Exception, arguments: list[str]) -> NoReturn:

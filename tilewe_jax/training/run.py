@@ -4,8 +4,6 @@ import contextlib
 import errno
 import math
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
@@ -172,7 +170,7 @@ def _train(
             with contextlib.suppress(OSError):  # after SIGHUP the terminal is gone
                 console.print("ending after this iteration; repeat to end immediately")
 
-    with _handling(stop):
+    with interrupts.handled_by(stop):
         if console and run.leads:
             needed = memory_needed(run.config, run.game, run.program.mesh.devices.size)
             parts = ", ".join(f"{purpose} {size / 1e6:,.0f} MB" for purpose, size in needed.items())
@@ -197,20 +195,6 @@ def _train(
         console.print(f"{int(state.iteration):,} iterations, {log.games:,} games, {log.seconds / 60:.1f} min; report: {path}")
     figures["interrupted"] |= bool(stopped)
     return {**figures, "games": log.games, "seconds": round(log.seconds, 1), "report": path}
-
-
-@contextlib.contextmanager
-def _handling(stop: Any) -> Iterator[None]:
-    """Handle the signals that end a command. Does nothing outside of the main thread, where Python allows no handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, stop) for number in interrupts.signals()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def read_config(folder: Path, trust: bool = False, known: Mapping[str, Any] | None = None) -> TrainConfig:

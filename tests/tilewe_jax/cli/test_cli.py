@@ -250,6 +250,13 @@ def test_a_signal_ends_a_command_unless_it_is_ignored(number: int) -> None:
         signal.signal(number, before)
 
 
+def test_a_command_called_as_a_function_restores_the_handlers(capsys: pytest.CaptureFixture[str]) -> None:
+    before = {number: signal.getsignal(number) for number in interrupts.signals()}
+    assert interrupts.interrupt not in before.values()
+    assert run(capsys, "--version")[0] == 0
+    assert {number: signal.getsignal(number) for number in before} == before
+
+
 @pytest.mark.parametrize("place", ["hook", "dictionary", "set"])
 def test_ctrl_c_during_garbage_collection_is_not_lost(place: str) -> None:
     """The signal arrives in a hook of the garbage collector, or in the callback of a weak reference."""
