@@ -38,7 +38,7 @@ class Widening(NamedTuple):
     pool: int
     """Maximum number of legal actions to score."""
     is_wide: Bool[Array, ""] | bool
-    """Whether this node uses it."""
+    """True if this node uses it."""
     kept: Int32[Array, "K"] | None = None
     """Candidates that keep their places, -1 in free places and, without ``is_wide``, in all. ``None``: all places are free."""
 

@@ -245,7 +245,7 @@ class Search(Generic[State]):
             inside = inside if pending is None else inside & (tree.visits[child] > 0)
             is_due = tree.is_narrow[child] & (tree.visits[child] >= widen_visits) if widen_visits else jnp.asarray(False)
             is_wide, action = inside & is_due, tree.candidates[node, candidate]
-            # Of the paths of a round that reach a node which is due, the first one widens it.
+            # Several paths of a round may reach a node that is due; the first one widens it.
             is_wide = is_wide if pending is None else is_wide & (pending[child] == 0)
             return _Descent(nodes, node, candidate, action, child, depth, inside & ~is_due, is_wide, kept_of(child, is_wide))
 

@@ -42,7 +42,7 @@ class DeviceGames:
     num_random: int
     """Number of random moves at the start of each game."""
     is_paired: bool
-    """Whether consecutive games, one for each seat, have the same deal and opening."""
+    """True if consecutive games, one for each seat, have the same deal and opening."""
 
     def start(self, number: jax.Array, key: jax.Array) -> Play:
         """Create new games from their numbers and the key of the match."""
