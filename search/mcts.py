@@ -229,6 +229,8 @@ class Search(Generic[State]):
             pending: visits of each node that are under way, see ``child_stats``.
         """
         settings, at_root, widen_visits = self.settings, _evaluates_root(tree), self.settings.visits_to_widen
+        # All leaves of a batch wait while one node is widened, so only one round in ``num_leaves`` widens nodes.
+        widens = (simulation // self.num_leaves % self.num_leaves == 0) if widen_visits else jnp.asarray(False)
 
         def kept_of(node: Array, is_wide: Array) -> Array:
             """Return ``Path.kept`` for a leaf."""
@@ -243,7 +245,7 @@ class Search(Generic[State]):
             inside = (child >= 0) & ~tree.proven[child] & (depth < settings.max_depth)
             # A node without visits waits for its evaluation in this round, so it is a leaf.
             inside = inside if pending is None else inside & (tree.visits[child] > 0)
-            is_due = tree.is_narrow[child] & (tree.visits[child] >= widen_visits) if widen_visits else jnp.asarray(False)
+            is_due = widens & tree.is_narrow[child] & (tree.visits[child] >= widen_visits)
             is_wide, action = inside & is_due, tree.candidates[node, candidate]
             # Several paths of a round may reach a node that is due; the first one widens it.
             is_wide = is_wide if pending is None else is_wide & (pending[child] == 0)
