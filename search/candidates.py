@@ -71,8 +71,8 @@ def sample_candidates(
         widening: a larger pool for some nodes, and candidates that are kept. ``None`` means the same pool for all nodes.
     """
     candidate_pool = DEFAULT_CANDIDATE_POOL if candidate_pool is None else candidate_pool
-    smallest = num_candidates if logits is uniform_logits and not lookahead else game.num_actions
-    size, wide = (max(min(pool, smallest), num_candidates) for pool in (candidate_pool, widening.pool if widening else 0))
+    largest = num_candidates if logits is uniform_logits and not lookahead else game.num_actions
+    size, wide = (max(min(pool, largest), num_candidates) for pool in (candidate_pool, widening.pool if widening else 0))
 
     def choose(pool: _Pool, kept: Array | None = None) -> Candidates:
         legal, outcome = game.num_legal(state), jnp.int32(0)
