@@ -23,15 +23,12 @@ from tilewe_jax.search import (
     Search,
     SearchSettings,
     Tree,
-    bytes_per_node,
     dense_logits,
     network_evaluator,
     playout_evaluator,
     subtree,
     uniform_evaluator,
 )
-from tilewe_jax.search.gumbel import schedule
-from tilewe_jax.search.memory import check_memory
 from tilewe_jax.search.rules import RootContext
 
 
@@ -397,8 +394,9 @@ def test_visited_nodes_get_candidates_from_the_larger_pool(widen_visits: int, le
         is_wide = inner & (tree.visits > 0) & ~tree.is_narrow & ~tree.proven & ((tree.state.cells < 0).sum(axis=1) > 3)
         assert is_wide.any() == bool(widen_visits)
         assert (tree.visits[is_wide] > widen_visits).all()
-        if leaves == 1 and widen_visits:
-            assert (tree.visits[tree.is_narrow] <= widen_visits).all()
+        if leaves == 1:
+            assert (tree.visits[tree.is_narrow] <= (widen_visits or 80)).all()
+            assert (tree.is_narrow & inner & (tree.visits > 4)).any() == (not widen_visits)
 
 
 def test_stopping_early_does_not_change_the_action() -> None:
@@ -433,28 +431,6 @@ def test_searches_in_parts_equal_whole_searches() -> None:
     assert_same(jax.jit(jax.vmap(search.finish))(progress), jax.jit(jax.vmap(search))(states, keys))
 
 
-def test_memory_is_checked_before_allocation() -> None:
-    game = tilewe_jax.make("tilewe")
-    check_memory(game, 65, 64, 100)
-    with pytest.raises(MemoryError, match=r"1,000,000,000"):
-        check_memory(game, 65, 64, 10**9)
-
-
-def test_sequential_halving_table() -> None:
-    table = schedule(4, 16)
-    assert table[1].tolist() == list(range(16))
-    assert table[4].tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    assert table[2].tolist() == [n // 2 for n in range(16)]
-
-
-def test_bytes_per_node() -> None:
-    assert bytes_per_node(tilewe_jax.make("tilewe"), 64) <= 1500
-    game = TicTacToe()
-    search = Search(game, uniform_evaluator(game), PuctRule(), SearchSettings(4, 5))
-    tree = jax.eval_shape(search, game.init(None), jax.random.key(0)).tree
-    assert sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree)) == 5 * bytes_per_node(game, 5) + 4
-
-
 @pytest.mark.parametrize(
     ("create", "name"),
     [
@@ -475,27 +451,3 @@ def test_bytes_per_node() -> None:
 def test_invalid_settings(create: Any, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         create(TicTacToe())
-
-
-def test_noise_temperature_and_forced_playouts() -> None:
-    game = TicTacToe()
-    state, keys = game.init(None), jax.random.split(jax.random.key(0), 64)
-
-    def evaluate(params: Any, state: State, key: Any) -> Evaluation:
-        return Evaluation(dense_logits(jnp.zeros(9).at[4].set(2.0)), jnp.full(2, 0.5))
-
-    def run(rule: PuctRule) -> Any:
-        return jax.jit(jax.vmap(Search(game, evaluate, rule, SearchSettings(40, 9)), in_axes=(None, 0)))(state, keys)
-
-    plain = run(PuctRule())
-    assert (np.asarray(plain.action) == 4).all()
-    assert len({tuple(sorted(row)) for row in np.asarray(plain.visits).tolist()}) == 1
-    noisy = run(PuctRule(dirichlet_alpha=0.3, temperature=1.0))
-    assert len({tuple(sorted(row)) for row in np.asarray(noisy.visits).tolist()}) > 10
-    assert len(set(np.asarray(noisy.action).tolist())) > 3
-    forced = run(PuctRule(forced_playouts=2.0, dirichlet_alpha=0.3))
-    shares = np.asarray(forced.policy)
-    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
-    visited = np.asarray(forced.visits) / np.asarray(forced.visits).sum(axis=1, keepdims=True)
-    assert (shares.max(axis=1) >= visited.max(axis=1) - 1e-6).all()
-    assert (shares.max(axis=1) > visited.max(axis=1) + 1e-3).any()
