@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray
 
 from tilewe_jax.game import Action, Game, Policy, state_shapes
-from tilewe_jax.lanes import subkey, subkeys
+from tilewe_jax.lanes import each, per_lane, subkey, subkeys
 from tilewe_jax.search.exported import Network, network_interface
 from tilewe_jax.settings import check_number, setting, validate
 from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
 from tilewe_jax.utils.checks import shown
-from tilewe_jax.utils.loops import while_loop
+from tilewe_jax.utils.loops import cond, while_loop
 
 State = TypeVar("State")
 LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
@@ -92,6 +92,7 @@ def playout_evaluator(
     priors: bool = False,
     playout_policy: Policy | None = None,
     num_samples: int = 1,
+    random_after: int = 0,
     max_plies: int = 0,
     max_legal: int = 0,
     score_weight: float = 0.0,
@@ -104,6 +105,7 @@ def playout_evaluator(
         priors: whether to use ``heuristic_logits`` as logits; otherwise they are uniform.
         playout_policy: policy of all players in the playouts; by default ``best_of(game, num_samples)``.
         num_samples: each move is the best of this many random actions by ``heuristic_logits``; 1 plays at random.
+        random_after: number of actions after which a playout continues at random, which is cheaper; 0 means never.
         max_plies: length at which a playout is cut off and valued by ``heuristic_value``; 0 means no limit.
         max_legal: positions with more legal actions are valued by ``heuristic_value`` without playouts; 0 means no limit. The
             remaining playouts start near the end of the game and are short.
@@ -113,12 +115,13 @@ def playout_evaluator(
     """
     check_number("num_playouts", num_playouts, 1)
     check_number("num_samples", num_samples, 1)
+    check_number("random_after", random_after, 0)
     check_number("max_plies", max_plies, 0)
     check_number("max_legal", max_legal, 0)
     check_number("score_weight", score_weight, 0, 1)
     choose = playout_policy or best_of(game, num_samples)
     apply = game.apply if playout_policy else game.apply_deferred
-    return _PlayoutEvaluator(game, choose, apply, num_playouts, priors, max_plies, max_legal, score_weight)
+    return _PlayoutEvaluator(game, choose, apply, num_playouts, priors, random_after, max_plies, max_legal, score_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +131,7 @@ class _PlayoutEvaluator:
     apply: Callable[[Any, Action], Any]
     num_playouts: int
     priors: bool
+    random_after: int
     max_plies: int
     max_legal: int
     score_weight: float
@@ -140,7 +144,7 @@ class _PlayoutEvaluator:
     def _play(self, state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
         game = self.game
         is_played = game.num_legal(state) <= self.max_legal if self.max_legal else True
-        last = play_out(game, self.choose, self.apply, state, key, self.max_plies, is_played)
+        last = play_out(game, self.choose, self.apply, state, key, self.random_after, self.max_plies, is_played)
         return jnp.where(game.is_terminal(last), terminal_value(game, last, self.score_weight), game.heuristic_value(last))
 
 
@@ -150,32 +154,54 @@ def play_out(
     apply: Callable[[State, Action], State],
     state: State,
     key: PRNGKeyArray,
+    random_after: int = 0,
     max_plies: int = 0,
     is_played: Bool[Array, ""] | bool = True,
 ) -> State:
     """Play a game to its end with one policy for all players and return the final state.
 
+    Under ``vmap`` all games are played in one loop, in lanes (see ``tilewe_jax.lanes``), until the last one has ended.
+
     Args:
         game: the game.
         choose: the policy.
         apply: ``game.apply``, or ``game.apply_deferred`` for policies that support it, like ``best_of``.
-        state: the position to start from.
+        state: the position to start from, without deferred passes.
         key: consumed.
+        random_after: number of actions after which all are uniformly random; 0 means never.
         max_plies: maximum number of actions; 0 means no limit.
         is_played: if false, the position is returned unchanged.
     """
 
-    def goes_on(carry: tuple[State, Array]) -> Array:
-        state, ply = carry
-        running = ~game.is_terminal(state) & is_played
-        return running & (ply < max_plies) if max_plies else running
+    def play(state: State, key: PRNGKeyArray, is_played: Bool[Array, ""]) -> State:
+        def runs(state: State) -> Bool[Array, "lanes"]:
+            return ~each(game.is_terminal)(state) & is_played
 
-    def move(carry: tuple[State, Array]) -> tuple[State, Array]:
-        state, ply = carry
-        return apply(state, choose(state, subkey(key, ply))), ply + 1
+        def next_action(state: State, ply: Array) -> Int32[Array, "lanes"]:
+            def chosen(policy: Policy, state: State, key: PRNGKeyArray) -> Int32[Array, "lanes"]:
+                return each(lambda state, key: policy(state, subkey(key, ply)))(state, key)
 
-    last, _ = while_loop(goes_on, move, (state, jnp.int32(0)))
-    return last
+            if random_after:
+                action = cond(ply < random_after, partial(chosen, choose), partial(chosen, game.sample_action), state, key)
+            else:
+                action = chosen(choose, state, key)
+            return jnp.where(runs(state), action, -1)
+
+        def goes_on(carry: tuple[State, Array, Array]) -> Array:
+            state, _, ply = carry
+            running = jnp.any(runs(state))
+            return running & (ply < max_plies) if max_plies else running
+
+        # The action is chosen at the end of an iteration and carried, because XLA would compute it twice in the same iteration.
+        def move(carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
+            state, action, ply = carry
+            state = each(apply)(state, action)
+            return state, next_action(state, ply + 1), ply + 1
+
+        start = jnp.int32(0)
+        return while_loop(goes_on, move, (state, next_action(state, start), start))[0]
+
+    return per_lane(play)(state, key, jnp.asarray(is_played))
 
 
 def best_of(game: Game[Any], num_samples: int) -> Policy:
@@ -290,6 +316,8 @@ class EvaluatorSettings:
     """Playouts from each leaf; 0 uses the static ``Game.heuristic_value`` instead."""
     num_samples: int = setting(16, 1)
     """Each move of a playout is the best of this many random actions by ``Game.heuristic_logits``; 1 plays at random."""
+    random_after: int = setting(0, 0)
+    """Number of actions after which a playout continues at random, which is cheaper; 0 means never."""
     playout_policy: str = ""
     """Name of a policy of the game to use in playouts instead."""
     max_plies: int = setting(0, 0)
@@ -352,6 +380,7 @@ class EvaluatorSettings:
             priors=self.priors,
             playout_policy=self.policy(game),
             num_samples=self.num_samples,
+            random_after=self.random_after,
             max_plies=self.max_plies,
             max_legal=self.playout_max_legal,
             score_weight=score_weight,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Generic, TypeVar
 
 import jax
@@ -11,15 +10,12 @@ from jaxtyping import Array, Bool, Float32, Int32, PRNGKeyArray, PyTree
 
 from tilewe_jax.batching.reset import batch_first
 from tilewe_jax.game import Game, Policy, check_own_game, chosen_by
-from tilewe_jax.lanes import typed_key
+from tilewe_jax.lanes import each, typed_key
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import check_count, shown
 from tilewe_jax.utils.loops import while_loop
 
 S = TypeVar("S")
-
-each = partial(jax.vmap, in_axes=-1, out_axes=-1)
-"""``vmap`` over the last axis."""
 
 
 @jax.tree_util.register_dataclass

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float32, Int32, Key, PRNGKeyArray
 
 from tilewe_jax.batching.reset import auto_reset_lanes, batch_first
-from tilewe_jax.batching.rollout import choose_and_move, each
+from tilewe_jax.batching.rollout import choose_and_move
 from tilewe_jax.game import Game, Policy, check_own_game, check_state
-from tilewe_jax.lanes import subkey, subkeys, typed_key
+from tilewe_jax.lanes import each, subkey, subkeys, typed_key
 from tilewe_jax.utils.backends import require_backend
 from tilewe_jax.utils.checks import check_count
 from tilewe_jax.utils.loops import scan
