@@ -6,6 +6,7 @@ All functions of boards are functions of lanes, see ``tilewe_jax.lanes``.
 
 from collections.abc import Iterable
 from functools import reduce
+from itertools import groupby
 
 import jax.numpy as jnp
 import numpy as np
@@ -87,6 +88,21 @@ def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
     return edges, diagonals
 
 
+def moved(config: Config, board: UInt32[Array, "words lanes"], steps: Iterable[Cell]) -> Board:
+    """Return the union of a set of cells moved by each of some steps (dx, dy), without cells that leave the board."""
+    size, count = config.size, words(config)
+    steps = sorted(steps)
+    farthest = max(abs(dy * size + dx) for dx, dy in steps) // WORD_BITS + 1
+    padded = jnp.pad(board, ((farthest, farthest + 1), (0, 0)))
+    united = jnp.zeros_like(board)
+    for dx, group in groupby(steps, key=lambda step: step[0]):
+        shifted = [window(padded, farthest * WORD_BITS - dy * size - dx, count) for _, dy in group]
+        # A step sideways must not carry a cell into the next row.
+        inside = columns(config, max(dx, 0), size - 1 + min(dx, 0))[:count, None]
+        united = united | (reduce(jnp.bitwise_or, shifted) & inside)
+    return united
+
+
 def playable(config: Config, hand: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:
     """Return the pieces that may be placed next: only the start piece of a full hand, if the variant has a start piece."""
     if config.start_piece is None:
@@ -114,8 +130,18 @@ def planes(
       pieces that the colour may place next.
     """
     own, hand = pick(list(occupied), color[None]), pick(list(hands), color)
+    return planes_of(config, own, reduce(jnp.bitwise_or, list(occupied)), hand, color)
+
+
+def planes_of(
+    config: Config,
+    own: UInt32[Array, "words lanes"],
+    taken: UInt32[Array, "words lanes"],
+    hand: Hand,
+    color: Int32[Array, "lanes"],
+) -> tuple[Board, Board, Hand]:
+    """Compute ``planes`` from the cells of the colour, the cells of all colours, and the pieces of the colour."""
     edges, diagonals = neighbours(config, own)
-    taken = reduce(jnp.bitwise_or, list(occupied))
     board = jnp.asarray(columns(config, 0, config.size - 1))[:, None]
     free = board & ~(pad_to_reach(config, taken) | edges)
 

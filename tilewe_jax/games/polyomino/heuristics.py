@@ -5,7 +5,7 @@ neighbours and diagonal neighbours on bitboards of the position. ``heuristic_wei
 ``experiments.heuristics`` learns. Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, UInt32
 
-from tilewe_jax.bits import WORD_BITS, popcount
+from tilewe_jax.bits import popcount
 from tilewe_jax.games.polyomino import rules
-from tilewe_jax.games.polyomino.boards import Board, columns, neighbours, pick, planes, window, words
+from tilewe_jax.games.polyomino.boards import Board, moved, neighbours, pick, planes_of, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
 from tilewe_jax.games.polyomino.host_heuristics import AREA_STEPS, PASS_LOGIT, POINTS_PER_LOGIT
@@ -25,6 +25,9 @@ from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
 
 T = TypeVar("T")
+_BESIDE = (1, 0), (-1, 0), (0, 1), (0, -1)
+_NEAR = [(dx, dy) for dx in range(-2, 3) for dy in range(-2, 3) if abs(dx) + abs(dy) <= 2]
+_AREA = range(-AREA_STEPS, AREA_STEPS + 1)
 
 
 class Features(NamedTuple, Generic[T]):
@@ -159,7 +162,7 @@ def perceptron_logits(
     # Actions are the last axis here, so that the perceptron is one product of matrices for each lane.
     placement = jnp.clip(actions, 0, config.num_placements - 1).T
     placements, boards, distance = _operands(config, state, placement, -1)
-    counts = materialize(partial(_counts, config), placements, boards)
+    counts = materialize(partial(_counts, config, axis=-1), placements, boards)
     piece = jnp.asarray(rules.PIECES)[placement // config.cells]
     one_hot = (piece[:, None] == np.arange(len(PIECE_NAMES), dtype=np.int32)[None, :, None]).astype(jnp.float32)
     features = jnp.concatenate([jnp.stack([*counts, -distance], axis=1), one_hot], axis=1)
@@ -233,7 +236,7 @@ def _operands(
       config: the variant.
       state: the position.
       placement: placements, ``[k, lanes]``, or ``[lanes, k]`` with ``axis=-1``.
-      axis: the axis of the placements, 0 or -1. The boards of the position have the size 1 along it.
+      axis: the axis of the placements, 0 or -1.
     """
     cells = materialize(partial(_cover, config), placement.ravel())
     edges, diagonals = materialize(partial(_neighbours, config), cells)
@@ -241,19 +244,18 @@ def _operands(
     anchor = placement % config.cells % config.size, placement % config.cells // config.size
     distance = jnp.maximum(*(jnp.abs((along + 1).astype(jnp.float32) - (config.size - 1) / 2) for along in anchor))
     plies = jnp.sum(popcount(np.uint32(config.full_hand) & ~state.hands), axis=0, dtype=jnp.int32).astype(jnp.float32)
-    boards = _Boards(*(jnp.expand_dims(board, axis if axis < 0 else axis + 1) for board in _boards(config, state)))
-    return placements, boards, distance * jnp.expand_dims(jnp.exp(-plies / (2 * config.colors)), axis)
+    return placements, _boards(config, state), distance * jnp.expand_dims(jnp.exp(-plies / (2 * config.colors)), axis)
 
 
-def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Float32[Array, "rows columns"]]:
-    """Return all ``Features`` except ``centrality``; arguments from ``_operands``.
+def _counts(config: Config, placements: _Placements, boards: _Boards, axis: int = 0) -> list[Float32[Array, "rows columns"]]:
+    """Return all ``Features`` except ``centrality``; arguments as in ``_operands``, and its results.
 
     They are accumulated word by word, so that XLA fuses them into one loop without intermediate arrays.
     """
     totals: list[Array] = []
     for word in range(words(config)):
         cells, edges, diagonals = (board[word] for board in placements)
-        position = _Boards(*(board[word] for board in boards))
+        position = _Boards(*(jnp.expand_dims(board[word], axis) for board in boards))
         free, edges = position.free, edges & ~cells
         own_corners = free & position.corners
         new_corners = diagonals & free & ~(cells | edges | position.corners)
@@ -279,41 +281,21 @@ def _counts(config: Config, placements: _Placements, boards: _Boards) -> list[Fl
 
 
 def _boards(config: Config, state: State) -> _Boards:
-    size, mover = words(config), state.current_color
-    colors = [jnp.full_like(mover, color) for color in range(config.colors)]
-    by_color = [materialize(partial(planes, config), state.occupied, state.hands, color)[:2] for color in colors]
-
-    def of_opponents(by_color: list[Board]) -> Board:
-        owns = [config.owner(mover) == config.owner(color) for color in range(config.colors)]
-        masked = [jnp.where(own[None], np.uint32(0), board) for own, board in zip(owns, by_color, strict=True)]
-        return reduce(jnp.bitwise_or, masked)
-
-    def gather(by_color: list[tuple[Board, Board]], occupied: UInt32[Array, "colors words lanes"]) -> tuple[Board, ...]:
-        free, corners = (pick([board[i][:size] for board in by_color], mover[None]) for i in range(2))
-        open_corners = of_opponents([free[:size] & corners[:size] for free, corners in by_color])
-        return free, corners, open_corners, of_opponents(list(occupied))
-
-    def beside(board: Board) -> Board:
-        return neighbours(config, board)[0][:size]
-
-    def king_moves(board: Board) -> Board:
-        edges, diagonals = neighbours(config, board)
-        return board | edges[:size] | diagonals[:size]
-
-    free, corners, opponent_corners, opponents = materialize(gather, by_color, state.occupied)
-    beside_corners, beside_opponents = materialize(lambda *boards: [*map(beside, boards)], opponent_corners, opponents)
-    one_free, two_free, three_free = materialize(partial(_free_neighbours, config), free)
-    near_corners = materialize(lambda *boards: beside(boards[0]) | boards[0] | boards[1], beside_corners, opponent_corners)
-    old_area = free & corners
-    for _ in range(AREA_STEPS):
-        old_area = materialize(king_moves, old_area)
+    by_color = materialize(partial(_open_corners, config), state.occupied, state.hands)
+    free, corners, opponent_corners, opponents = materialize(
+        partial(_sides, config), *by_color, state.occupied, state.current_color
+    )
+    beside_corners, near_corners, beside_opponents, free_neighbours, columns = materialize(
+        partial(_surroundings, config), free, corners, opponent_corners, opponents
+    )
+    one_free, two_free, three_free = free_neighbours
     return _Boards(
         free=free,
         corners=corners,
         one_free=one_free,
         two_free=two_free,
         three_free=three_free,
-        old_area=old_area,
+        old_area=materialize(lambda board: moved(config, board, [(dx, 0) for dx in _AREA]), columns),
         opponent_corners=opponent_corners,
         beside_opponent_corners=beside_corners,
         near_opponent_corners=near_corners,
@@ -322,13 +304,56 @@ def _boards(config: Config, state: State) -> _Boards:
     )
 
 
+def _open_corners(
+    config: Config, occupied: UInt32[Array, "colors words lanes"], hands: UInt32[Array, "colors lanes"]
+) -> tuple[UInt32[Array, "words colors*lanes"], UInt32[Array, "words colors*lanes"]]:
+    """Return the cells free to each colour, and its corners (``boards.planes``)."""
+    colors, lanes = hands.shape
+    own = jnp.moveaxis(occupied, 0, 1).reshape(-1, colors * lanes)
+    taken = jnp.tile(reduce(jnp.bitwise_or, list(occupied)), colors)
+    color = jnp.repeat(jnp.arange(colors, dtype=jnp.int32), lanes)
+    free, corners, _ = planes_of(config, own, taken, hands.ravel(), color)
+    return free[: words(config)], corners[: words(config)]
+
+
+def _sides(
+    config: Config,
+    free: UInt32[Array, "words _"],
+    corners: UInt32[Array, "words _"],
+    occupied: UInt32[Array, "colors words lanes"],
+    mover: Int32[Array, "lanes"],
+) -> tuple[Board, Board, Board, Board]:
+    """Return the free cells and corners of the mover, and the open corners and cells of opponents.
+
+    The first two arguments are the results of ``_open_corners``.
+    """
+    by_color = [jnp.split(board, config.colors, axis=-1) for board in (free, corners)]
+
+    def of_opponents(boards: Iterable[Board]) -> Board:
+        owns = [config.owner(mover) == config.owner(jnp.full_like(mover, color)) for color in range(config.colors)]
+        masked = [jnp.where(own[None], np.uint32(0), board) for own, board in zip(owns, boards, strict=True)]
+        return reduce(jnp.bitwise_or, masked)
+
+    open_corners = [free & corners for free, corners in zip(*by_color, strict=True)]
+    return *(pick(boards, mover[None]) for boards in by_color), of_opponents(open_corners), of_opponents(occupied)
+
+
+def _surroundings(
+    config: Config, free: Board, corners: Board, opponent_corners: Board, opponents: Board
+) -> tuple[Board, Board, Board, tuple[Board, Board, Board], Board]:
+    """Return the boards of cells around others: see ``_Boards``, and the columns of ``old_area``."""
+    return (
+        moved(config, opponent_corners, _BESIDE),
+        moved(config, opponent_corners, _NEAR),
+        moved(config, opponents, _BESIDE),
+        _free_neighbours(config, free),
+        moved(config, free & corners, [(0, dy) for dy in _AREA]),
+    )
+
+
 def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board, Board]:
     """Return the cells with at least one, two and three edge neighbours in a set of cells of the board."""
-    size, count = config.size, words(config)
-    padded = jnp.pad(free, ((1, 2), (0, 0)))  # A row is at most as long as a word.
-    below, above, left, right = (window(padded, WORD_BITS + shift, count) for shift in (-size, size, -1, 1))
-    # A shift sideways must not carry a cell into the next row.
-    left, right = left & columns(config, 1, size - 1)[:count, None], right & columns(config, 0, size - 2)[:count, None]
+    left, right, below, above = (moved(config, free, [step]) for step in _BESIDE)
     both = below & above, left & right
     either = below | above, left | right
     two = both[0] | both[1] | (either[0] & either[1])

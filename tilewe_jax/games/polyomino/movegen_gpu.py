@@ -14,7 +14,7 @@ from functools import reduce
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Int32, UInt32
+from jaxtyping import Array, Int32, UInt16, UInt32
 
 from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, popcount_sum
 from tilewe_jax.games.polyomino import movegen
@@ -146,14 +146,14 @@ def _lookup(board: np.ndarray, index: np.ndarray | Int32[Array, "..."]) -> Word:
 
 def nth_placement(
     config: Config,
-    counts: list[Int32[Array, "lanes"]],
+    counts: UInt16[Array, "words lanes"],
     occupied: UInt32[Array, "colors words lanes"],
     hands: UInt32[Array, "colors lanes"],
     color: Int32[Array, "lanes"],
     rank: Int32[Array, "*several lanes"],
 ) -> Int32[Array, "*several lanes"]:
     """Return the legal placement of a given rank, see ``rules.nth_placement``."""
-    word, before = _find_interval([count.reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
+    word, before = _find_interval([count.astype(jnp.int32).reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
     word, left = word.ravel(), (rank - before).ravel()
     order = tuple(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
     orientations = jnp.asarray(np.array(order, np.int32))

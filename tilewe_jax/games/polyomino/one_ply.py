@@ -261,13 +261,12 @@ def _best_of_block(
     first: Int32[Array, "lanes"],
 ) -> Best:
     """Find the best of ``BLOCK_SIZE`` placements, from rank ``first`` of ``rules.nth_placement`` on."""
-    by_word = [count.astype(jnp.int32) for count in counts]
     values = [item.value for item in preferences]
     in_listed_order = [item.in_listed_order for item in preferences]
 
     def evaluate(i: Int32[Array, ""], best: Best) -> Best:
         number = first + i
-        action = materialize(lambda *args: rules.nth_placement(config, by_word, args, number), *root.own)
+        action = materialize(lambda *args: rules.nth_placement(config, counts, args, number), *root.own)
         orientation, anchor = action // config.cells, action % config.cells
         cells, on_corners = materialize(partial(_cells, config), root.own[1], orientation, anchor)
         candidate = Candidate(config, root, orientation, anchor, cells)

@@ -237,13 +237,12 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
       state: a position, possibly with deferred passes.
       bits: a random word per lane.
     """
-    counts = [count.astype(jnp.int32) for count in state.legal_counts]
-    placements = sum(counts[1:], start=counts[0])
+    placements = jnp.sum(state.legal_counts, axis=0, dtype=jnp.int32)
     # Before `resolve_passes` the colour to move may be blocked; its pass is forced, not voluntary.
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
 
-    placement = _nth_placement(config, counts, state, rank)
+    placement = _nth_placement(config, state, rank)
     action = jnp.where(rank < placements, placement, config.num_placements)
     return jnp.where(placements + passes > 0, action, -1)
 
@@ -267,30 +266,30 @@ def sample_several(config: Config, state: State, bits: UInt32[Array, "lanes"], c
 
 def nth_legal(config: Config, state: State, rank: Int32[Array, "k lanes"]) -> Int32[Array, "k lanes"]:
     """Return the legal actions of the given ranks, see ``nth_placement``; a pass follows the placements. -1 for the rank -1."""
-    counts = [placed.astype(jnp.int32) for placed in state.legal_counts]
-    placements = sum(counts[1:], start=counts[0])
-    placement = _nth_placement(config, counts, state, rank)
+    placements = jnp.sum(state.legal_counts, axis=0, dtype=jnp.int32)
+    placement = _nth_placement(config, state, rank)
     action = jnp.where(rank < placements[None], placement, config.num_placements)
     return jnp.where(rank >= 0, action, -1)
 
 
-def _nth_placement(
-    config: Config, counts: list[Int32[Array, "lanes"]], state: State, rank: Int32[Array, "*several lanes"]
-) -> Int32[Array, "*several lanes"]:
+def _nth_placement(config: Config, state: State, rank: Int32[Array, "*several lanes"]) -> Int32[Array, "*several lanes"]:
     """Return the legal placement of a given rank, see ``nth_placement``, in the form for the platform."""
 
-    def find(counts: list[Array], occupied: Array, hands: Array, color: Array, rank: Array) -> Array:
+    def find(counts: Array, occupied: Array, hands: Array, color: Array, rank: Array) -> Array:
         boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
         if rank.ndim == 1:
             return nth_placement(config, counts, boards, rank)
         return materialize(partial(nth_placement, config), counts, boards, rank)
 
     on_gpu = partial(movegen_gpu.nth_placement, config) if config.movegen == "bitboard" else find
-    return by_platform(find, on_gpu, counts, state.occupied, state.hands, state.current_color, rank)
+    return by_platform(find, on_gpu, state.legal_counts, state.occupied, state.hands, state.current_color, rank)
 
 
 def nth_placement(
-    config: Config, counts: list[Int32[Array, "lanes"]], boards: tuple[Board, Board, Hand], rank: Int32[Array, "*several lanes"]
+    config: Config,
+    counts: UInt16[Array, "words lanes"],
+    boards: tuple[Board, Board, Hand],
+    rank: Int32[Array, "*several lanes"],
 ) -> Int32[Array, "*several lanes"]:
     """Return the legal placement of a given rank: by the word of the anchor, then the orientation, then the anchor.
 
@@ -304,7 +303,7 @@ def nth_placement(
     """
     word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
     for count in counts:
-        total = total + count.reshape(*[1] * (rank.ndim - 1), -1)
+        total = total + count.astype(jnp.int32).reshape(*[1] * (rank.ndim - 1), -1)
         later = total <= rank
         word, before = word + later.astype(jnp.int32), jnp.where(later, total, before)
     left = rank - before
