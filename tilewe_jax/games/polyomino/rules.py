@@ -237,7 +237,8 @@ def sample(config: Config, state: State, bits: UInt32[Array, "lanes"]) -> Int32[
       state: a position, possibly with deferred passes.
       bits: a random word per lane.
     """
-    placements = jnp.sum(state.legal_counts, axis=0, dtype=jnp.int32)
+    counts = [count.astype(jnp.int32) for count in state.legal_counts]
+    placements = sum(counts[1:], start=counts[0])
     # Before `resolve_passes` the colour to move may be blocked; its pass is forced, not voluntary.
     passes = ((placements > 0) & config.voluntary_pass).astype(jnp.int32)
     rank = uniform_below(bits, (placements + passes).astype(jnp.uint32))
