@@ -1,0 +1,70 @@
+"""Playouts of many games in one loop."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tilewe_jax
+from tilewe_jax.search.evaluators import best_of, play_out
+
+GAMES = [
+    ("tilewe", {"players": 3, "size": 6, "pieces": ("O1", "I2", "L3", "I3")}),
+    ("santorini", {"size": 3}),
+    ("triominos", {"players": 2}),
+]
+LANES = 5
+
+
+def _positions(game: Any, plies: int) -> Any:
+    """Positions after 0 to ``plies`` random actions, so that their games end at different times."""
+
+    def position(key: jax.Array, length: jax.Array) -> Any:
+        def move(i: jax.Array, state: Any) -> Any:
+            action = game.sample_action(state, jax.random.fold_in(key, i))
+            return game.apply(state, jnp.where(i < length, action, -1))
+
+        return jax.lax.fori_loop(0, plies, move, game.init(key))
+
+    lengths = jnp.linspace(0, plies, LANES).astype(jnp.int32)
+    return jax.jit(jax.vmap(position))(jax.random.split(jax.random.key(0), LANES), lengths)
+
+
+@pytest.mark.parametrize(("name", "options"), GAMES, ids=str)
+def test_games_in_lanes_end_as_alone(name: str, options: dict) -> None:
+    game: Any = tilewe_jax.make(name, **options)
+    play = partial(play_out, game, best_of(game, 3), game.apply_deferred, random_after=4)
+    states, keys = _positions(game, 12), jax.random.split(jax.random.key(1), LANES)
+    is_played = jnp.arange(LANES, dtype=jnp.int32) != 2
+    together = jax.jit(jax.vmap(lambda state, key, is_played: play(state, key, is_played=is_played)))(states, keys, is_played)
+    alone = jax.jit(play)
+    for lane in range(LANES):
+        state, last = (jax.tree.map(lambda leaf, lane=lane: leaf[lane], tree) for tree in (states, together))
+        expected = alone(state, keys[lane]) if is_played[lane] else state
+        assert not is_played[lane] or game.is_terminal(last)
+        jax.tree.map(np.testing.assert_array_equal, *map(_words, (last, expected)))
+
+
+def _words(state: Any) -> Any:
+    """The state with PRNG keys as arrays."""
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf, state)
+
+
+def test_playouts_continue_at_random() -> None:
+    game: Any = tilewe_jax.make("tilewe", players=2, size=8, pieces=("O1", "I2", "L3", "I3", "T4"))
+    state = game.init(jax.random.key(0))
+
+    def first_legal(state: Any, key: jax.Array) -> jax.Array:
+        del key
+        return jnp.argmax(game.legal_action_mask(state)).astype(jnp.int32)
+
+    def positions(plies: int) -> np.ndarray:
+        play = partial(play_out, game, first_legal, game.apply, state, random_after=3, max_plies=plies)
+        return np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 16)).occupied)
+
+    by_policy, later = positions(3), positions(4)
+    assert (by_policy == by_policy[0]).all() and by_policy.any()
+    assert len(np.unique(later, axis=0)) > 4
