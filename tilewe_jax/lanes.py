@@ -41,10 +41,11 @@ C = TypeVar("C")
 CHUNK_DIVISOR = 14
 """Default of ``while_any``: a round processes this fraction of the lanes. A smaller divisor wastes work on finished lanes, a
 larger divisor takes more rounds. In the polyomino games about one move in 15 leads to a blocked player."""
-each = partial(jax.vmap, in_axes=-1, out_axes=-1)
-"""Turn a function of one game into a function of lanes, the opposite of ``per_lane``."""
 VECTOR = 32
 """The number of lanes processed per round is a multiple of this, so that vectorized loops over them leave no remainder."""
+
+each = partial(jax.vmap, in_axes=-1, out_axes=-1)
+"""Turn a function of one game into a function of lanes, the inverse of ``per_lane``."""
 
 
 def per_lane(function: Callable[P, T]) -> Callable[P, T]:

@@ -50,7 +50,9 @@ def test_games_in_lanes_end_as_alone(name: str, options: dict) -> None:
 
 def _words(state: Any) -> Any:
     """The state with PRNG keys as arrays."""
-    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf, state)
+    return jax.tree.map(
+        lambda leaf: jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf, state
+    )
 
 
 def test_playouts_continue_at_random() -> None:
@@ -66,5 +68,6 @@ def test_playouts_continue_at_random() -> None:
         return np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 16)).occupied)
 
     by_policy, later = positions(3), positions(4)
-    assert (by_policy == by_policy[0]).all() and by_policy.any()
+    assert (by_policy == by_policy[0]).all()
+    assert by_policy.any()
     assert len(np.unique(later, axis=0)) > 4

@@ -327,15 +327,16 @@ def _sides(
 
     The first two arguments are the results of ``_open_corners``.
     """
-    by_color = [jnp.split(board, config.colors, axis=-1) for board in (free, corners)]
+    free_by_color, corners_by_color = (jnp.split(board, config.colors, axis=-1) for board in (free, corners))
+    open_corners = [free & corners for free, corners in zip(free_by_color, corners_by_color, strict=True)]
 
     def of_opponents(boards: Iterable[Board]) -> Board:
         owns = [config.owner(mover) == config.owner(jnp.full_like(mover, color)) for color in range(config.colors)]
         masked = [jnp.where(own[None], np.uint32(0), board) for own, board in zip(owns, boards, strict=True)]
         return reduce(jnp.bitwise_or, masked)
 
-    open_corners = [free & corners for free, corners in zip(*by_color, strict=True)]
-    return *(pick(boards, mover[None]) for boards in by_color), of_opponents(open_corners), of_opponents(occupied)
+    own_free, own_corners = pick(free_by_color, mover[None]), pick(corners_by_color, mover[None])
+    return own_free, own_corners, of_opponents(open_corners), of_opponents(occupied)
 
 
 def _surroundings(
