@@ -35,7 +35,7 @@ BEST = {
     "santorini": "puct:c_init=0.5,lookahead=true,network=santorini",
     "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # stronger than its network
 }
-"""The strongest search by game id, with the shipped network and tuned settings."""
+"""The strongest search by game id: tuned settings, and the shipped network if it makes the search stronger."""
 _POLYOMINO = (
     "puct:num_simulations=4,num_candidates=4,num_playouts=0,priors=false,max_depth=1,value_temperature=0.05",
     "puct:num_simulations=8,num_candidates=8,candidate_pool=8,root_candidate_pool=8,max_depth=2,value_temperature=0.1",
