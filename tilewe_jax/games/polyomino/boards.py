@@ -20,6 +20,10 @@ Board = UInt32[Array, "_ lanes"]
 """A set of cells. Boards that are read relative to an anchor are padded to ``reach`` words."""
 Hand = UInt32[Array, "lanes"]
 """A set of pieces, bit ``p`` for piece ``p`` of ``pieces.PIECE_NAMES``."""
+BESIDE = (1, 0), (-1, 0), (0, 1), (0, -1)
+"""The steps from a cell to its edge neighbours."""
+DIAGONALLY = (1, 1), (1, -1), (-1, 1), (-1, -1)
+"""The steps from a cell to its diagonal neighbours."""
 
 
 def words(config: Config) -> int:
@@ -72,35 +76,32 @@ def pick(rows: list[Shaped[Array, "*row"]], index: Int32[Array, "*index"]) -> Sh
 def neighbours(config: Config, board: Board) -> tuple[Board, Board]:
     """Return the edge neighbours and the diagonal neighbours of a set of cells, as boards of ``reach`` words.
 
-    Both may contain cells of the set itself, and bits beyond the last cell of the board.
+    Both may contain cells of the set itself.
     """
-    size, length = config.size, reach(config)
-    below = (size + 1) // WORD_BITS + 1
-    padded = jnp.pad(board[: words(config)], ((below, length + below - words(config)), (0, 0)))
-
-    def shifted(bits: int) -> Board:
-        return window(padded, below * WORD_BITS - bits, length)
-
-    # A shift sideways must not carry a cell into the next row.
-    not_left, not_right = columns(config, 1, size - 1)[:, None], columns(config, 0, size - 2)[:, None]
-    edges = (shifted(1) & not_left) | (shifted(-1) & not_right) | shifted(size) | shifted(-size)
-    diagonals = ((shifted(size + 1) | shifted(1 - size)) & not_left) | ((shifted(size - 1) | shifted(-1 - size)) & not_right)
+    edges, diagonals = (moved(config, board[: words(config)], steps, reach(config)) for steps in (BESIDE, DIAGONALLY))
     return edges, diagonals
 
 
-def moved(config: Config, board: UInt32[Array, "words lanes"], steps: Iterable[Cell]) -> Board:
-    """Return the union of a set of cells moved by each of some steps (dx, dy), without cells that leave the board."""
-    size, count = config.size, words(config)
+def moved(config: Config, board: UInt32[Array, "words lanes"], steps: Iterable[Cell], count: int | None = None) -> Board:
+    """Return the union of a set of cells moved by each of some steps (dx, dy), without cells that leave the board.
+
+    Args:
+      config: the variant.
+      board: the set of cells.
+      steps: the steps.
+      count: number of words of the result, by default ``words``.
+    """
+    size, count = config.size, words(config) if count is None else count
     steps = sorted(steps)
     farthest = max(abs(dy * size + dx) for dx, dy in steps) // WORD_BITS + 1
-    padded = jnp.pad(board, ((farthest, farthest + 1), (0, 0)))
-    united = jnp.zeros_like(board)
+    padded = jnp.pad(board, ((farthest, farthest + 1 + count - words(config)), (0, 0)))
+    united = []
     for dx, group in groupby(steps, key=lambda step: step[0]):
         shifted = [window(padded, farthest * WORD_BITS - dy * size - dx, count) for _, dy in group]
         # A step sideways must not carry a cell into the next row.
         inside = columns(config, max(dx, 0), size - 1 + min(dx, 0))[:count, None]
-        united = united | (reduce(jnp.bitwise_or, shifted) & inside)
-    return united
+        united.append(reduce(jnp.bitwise_or, shifted) & inside)
+    return reduce(jnp.bitwise_or, united)
 
 
 def playable(config: Config, hand: UInt32[Array, "*shape"]) -> UInt32[Array, "*shape"]:

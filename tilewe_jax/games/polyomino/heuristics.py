@@ -16,7 +16,7 @@ from jaxtyping import Array, Float32, Int32, UInt32
 
 from tilewe_jax.bits import popcount
 from tilewe_jax.games.polyomino import rules
-from tilewe_jax.games.polyomino.boards import Board, moved, neighbours, pick, planes_of, words
+from tilewe_jax.games.polyomino.boards import BESIDE, Board, moved, neighbours, pick, planes_of, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
 from tilewe_jax.games.polyomino.host_heuristics import AREA_STEPS, PASS_LOGIT, POINTS_PER_LOGIT
@@ -25,7 +25,6 @@ from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
 
 T = TypeVar("T")
-_BESIDE = (1, 0), (-1, 0), (0, 1), (0, -1)
 _NEAR = [(dx, dy) for dx in range(-2, 3) for dy in range(-2, 3) if abs(dx) + abs(dy) <= 2]
 _AREA = range(-AREA_STEPS, AREA_STEPS + 1)
 
@@ -285,10 +284,9 @@ def _boards(config: Config, state: State) -> _Boards:
     free, corners, opponent_corners, opponents = materialize(
         partial(_sides, config), *by_color, state.occupied, state.current_color
     )
-    beside_corners, near_corners, beside_opponents, free_neighbours, columns = materialize(
+    beside_corners, near_corners, beside_opponents, one_free, two_free, three_free, columns = materialize(
         partial(_surroundings, config), free, corners, opponent_corners, opponents
     )
-    one_free, two_free, three_free = free_neighbours
     return _Boards(
         free=free,
         corners=corners,
@@ -339,22 +337,20 @@ def _sides(
     return own_free, own_corners, of_opponents(open_corners), of_opponents(occupied)
 
 
-def _surroundings(
-    config: Config, free: Board, corners: Board, opponent_corners: Board, opponents: Board
-) -> tuple[Board, Board, Board, tuple[Board, Board, Board], Board]:
+def _surroundings(config: Config, free: Board, corners: Board, opponent_corners: Board, opponents: Board) -> tuple[Board, ...]:
     """Return the boards of cells around others: see ``_Boards``, and the columns of ``old_area``."""
     return (
-        moved(config, opponent_corners, _BESIDE),
+        moved(config, opponent_corners, BESIDE),
         moved(config, opponent_corners, _NEAR),
-        moved(config, opponents, _BESIDE),
-        _free_neighbours(config, free),
+        moved(config, opponents, BESIDE),
+        *_free_neighbours(config, free),
         moved(config, free & corners, [(0, dy) for dy in _AREA]),
     )
 
 
 def _free_neighbours(config: Config, free: Board) -> tuple[Board, Board, Board]:
     """Return the cells with at least one, two and three edge neighbours in a set of cells of the board."""
-    left, right, below, above = (moved(config, free, [step]) for step in _BESIDE)
+    left, right, below, above = (moved(config, free, [step]) for step in BESIDE)
     both = below & above, left & right
     either = below | above, left | right
     two = both[0] | both[1] | (either[0] & either[1])
