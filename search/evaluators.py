@@ -15,7 +15,7 @@ from tilewe_jax.search.exported import Network, network_interface
 from tilewe_jax.settings import check_number, setting, validate
 from tilewe_jax.utils.boundaries import array, check_result, check_tree, name_of
 from tilewe_jax.utils.checks import shown
-from tilewe_jax.utils.loops import cond, while_loop
+from tilewe_jax.utils.loops import while_loop
 
 State = TypeVar("State")
 LogitsFn = Callable[[Int32[Array, "k"]], Float32[Array, "k"]]
@@ -92,7 +92,6 @@ def playout_evaluator(
     priors: bool = False,
     playout_policy: Policy | None = None,
     num_samples: int = 1,
-    random_after: int = 0,
     max_plies: int = 0,
     max_legal: int = 0,
     score_weight: float = 0.0,
@@ -104,8 +103,8 @@ def playout_evaluator(
         num_playouts: number of playouts from each position.
         priors: whether to use ``heuristic_logits`` as logits; otherwise they are uniform.
         playout_policy: policy of all players in the playouts; by default ``best_of(game, num_samples)``.
-        num_samples: each move is the best of this many random actions by ``heuristic_logits``; 1 plays at random.
-        random_after: number of actions after which a playout continues at random, which is cheaper; 0 means never.
+        num_samples: each move is the best of this many random actions by ``heuristic_logits``; 1 plays at random, 0 plays
+            ``Game.playout_action``.
         max_plies: length at which a playout is cut off and valued by ``heuristic_value``; 0 means no limit.
         max_legal: positions with more legal actions are valued by ``heuristic_value`` without playouts; 0 means no limit. The
             remaining playouts start near the end of the game and are short.
@@ -114,14 +113,13 @@ def playout_evaluator(
     Raises ``ValueError`` for a number out of range.
     """
     check_number("num_playouts", num_playouts, 1)
-    check_number("num_samples", num_samples, 1)
-    check_number("random_after", random_after, 0)
+    check_number("num_samples", num_samples, 0)
     check_number("max_plies", max_plies, 0)
     check_number("max_legal", max_legal, 0)
     check_number("score_weight", score_weight, 0, 1)
     choose = playout_policy or best_of(game, num_samples)
     apply = game.apply if playout_policy else game.apply_deferred
-    return _PlayoutEvaluator(game, choose, apply, num_playouts, priors, random_after, max_plies, max_legal, score_weight)
+    return _PlayoutEvaluator(game, choose, apply, num_playouts, priors, max_plies, max_legal, score_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +129,6 @@ class _PlayoutEvaluator:
     apply: Callable[[Any, Action], Any]
     num_playouts: int
     priors: bool
-    random_after: int
     max_plies: int
     max_legal: int
     score_weight: float
@@ -144,7 +141,7 @@ class _PlayoutEvaluator:
     def _play(self, state: Any, key: PRNGKeyArray) -> Float32[Array, "P"]:
         game = self.game
         is_played = game.num_legal(state) <= self.max_legal if self.max_legal else True
-        last = play_out(game, self.choose, self.apply, state, key, self.random_after, self.max_plies, is_played)
+        last = play_out(game, self.choose, self.apply, state, key, self.max_plies, is_played)
         return jnp.where(game.is_terminal(last), terminal_value(game, last, self.score_weight), game.heuristic_value(last))
 
 
@@ -154,7 +151,6 @@ def play_out(
     apply: Callable[[State, Action], State],
     state: State,
     key: PRNGKeyArray,
-    random_after: int = 0,
     max_plies: int = 0,
     is_played: Bool[Array, ""] | bool = True,
 ) -> State:
@@ -168,7 +164,6 @@ def play_out(
         apply: ``game.apply``, or ``game.apply_deferred`` for policies that support it, like ``best_of``.
         state: the position to start from, without deferred passes.
         key: consumed.
-        random_after: number of actions after which all are uniformly random; 0 means never.
         max_plies: maximum number of actions; 0 means no limit.
         is_played: if false, the position is returned unchanged.
     """
@@ -178,13 +173,7 @@ def play_out(
             return ~each(game.is_terminal)(state) & is_played
 
         def next_action(state: State, ply: Array) -> Int32[Array, "lanes"]:
-            def chosen(policy: Policy, state: State, key: PRNGKeyArray) -> Int32[Array, "lanes"]:
-                return each(lambda state, key: policy(state, subkey(key, ply)))(state, key)
-
-            if random_after:
-                action = cond(ply < random_after, partial(chosen, choose), partial(chosen, game.sample_action), state, key)
-            else:
-                action = chosen(choose, state, key)
+            action = each(lambda state, key: choose(state, subkey(key, ply)))(state, key)
             return jnp.where(runs(state), action, -1)
 
         def goes_on(carry: tuple[State, Array, Array]) -> Array:
@@ -205,20 +194,13 @@ def play_out(
 
 
 def best_of(game: Game[Any], num_samples: int) -> Policy:
-    """Return the policy that plays the best of ``num_samples`` random actions by ``heuristic_logits``.
+    """Return the policy ``Game.best_sampled``: with 1 sample, ``Game.sample_action``, with 0 ``Game.playout_action``.
 
     It supports ``apply_deferred``.
     """
-    return partial(_choose_best_of, game, num_samples)
-
-
-def _choose_best_of(game: Game[Any], num_samples: int, state: Any, key: PRNGKeyArray) -> Action:
-    if num_samples == 1:
-        return game.sample_action(state, key)
-    actions = game.sample_actions(state, key, num_samples)
-    best = jnp.argmax(jnp.where(actions >= 0, game.heuristic_logits(state, actions), -jnp.inf)).astype(jnp.int32)
-    # The sample is empty only if no player can move.
-    return jnp.where(actions[0] >= 0, actions[best], -1)
+    if num_samples <= 1:
+        return game.sample_action if num_samples else game.playout_action
+    return partial(game.best_sampled, k=num_samples)
 
 
 def terminal_value(game: Game[Any], state: Any, score_weight: float | None) -> Float32[Array, "P"]:
@@ -314,10 +296,9 @@ class EvaluatorSettings:
 
     num_playouts: int = setting(1, 0)
     """Playouts from each leaf; 0 uses the static ``Game.heuristic_value`` instead."""
-    num_samples: int = setting(16, 1)
-    """Each move of a playout is the best of this many random actions by ``Game.heuristic_logits``; 1 plays at random."""
-    random_after: int = setting(0, 0)
-    """Number of actions after which a playout continues at random, which is cheaper; 0 means never."""
+    num_samples: int = setting(0, 0)
+    """Each move of a playout is the best of this many random actions by ``Game.heuristic_logits``; 1 plays at random, 0 plays
+    ``Game.playout_action``."""
     playout_policy: str = ""
     """Name of a policy of the game to use in playouts instead."""
     max_plies: int = setting(0, 0)
@@ -380,7 +361,6 @@ class EvaluatorSettings:
             priors=self.priors,
             playout_policy=self.policy(game),
             num_samples=self.num_samples,
-            random_after=self.random_after,
             max_plies=self.max_plies,
             max_legal=self.playout_max_legal,
             score_weight=score_weight,

@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Int32, UInt32
 from numpy.typing import ArrayLike
 
 from tilewe_jax.utils.loops import by_platform
-from tilewe_jax.utils.processor import counts_bits_of_vectors
 
 WORD_BITS = 32
 """Bits of a word."""
@@ -98,7 +97,7 @@ def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*sha
     """Compute bit-sliced sums: the number of words in which each bit position is set, as binary digits.
 
     Carry-save adders (the Harley-Seal population count: Warren, Hacker's Delight, section 5-1) take five cheap operations per
-    word; a population count per word takes a dozen on a CPU without an instruction for it.
+    word.
 
     Args:
       rows: words, at least one.
@@ -124,11 +123,9 @@ def column_sums(rows: list[UInt32[Array, "*shape"]]) -> list[UInt32[Array, "*sha
 def popcount_sum(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
     """Return ``sum(popcount(row) for row in rows)``; at least one row.
 
-    On CPUs that count the bits of vectors, it adds the population counts of the rows. On other CPUs and on GPUs, these are
-    expensive, and bit-sliced sums are faster.
+    On CPUs it adds the population counts of the rows. On GPUs these are expensive, and bit-sliced sums are faster.
     """
-    on_cpu = _sum_of_popcounts if counts_bits_of_vectors() else _popcount_of_column_sums
-    return by_platform(on_cpu, _popcount_of_column_sums, rows)
+    return by_platform(_sum_of_popcounts, _popcount_of_column_sums, rows)
 
 
 def _sum_of_popcounts(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
@@ -139,6 +136,16 @@ def _sum_of_popcounts(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*sha
 def _popcount_of_column_sums(rows: list[UInt32[Array, "*shape"]]) -> Int32[Array, "*shape"]:
     counts = [popcount(digit) << i for i, digit in enumerate(column_sums(rows))]
     return sum(counts[1:], start=counts[0])
+
+
+def find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
+    """Find a rank in consecutive intervals: return the index of its interval, and the total size of the intervals before."""
+    index, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
+    for size in sizes:
+        total = total + size
+        is_later = total <= rank
+        index, before = index + is_later.astype(jnp.int32), jnp.where(is_later, total, before)
+    return index, before
 
 
 def uniform_below(bits: UInt32[Array, "*shape"], bound: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:

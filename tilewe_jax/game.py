@@ -148,6 +148,7 @@ def check_contract(game: Any) -> None:
     _check_function(game, "observe", array(jnp.float32, *observation.shape), scalar)
     _check_function(game, "is_legal", flag, scalar)
     _check_function(game, "sample_action", scalar, jax.eval_shape(lambda: jax.random.key(0)))
+    _check_function(game, "playout_action", scalar, jax.eval_shape(lambda: jax.random.key(0)))
     _check_function(game, "is_truncated", flag)
     _check_function(game, "num_legal", scalar)
     _check_function(game, "scores", array(jnp.int32, game.num_players))
@@ -303,6 +304,20 @@ class Game(ABC, Generic[State]):
         """
         ends = jnp.cumsum(self.legal_action_mask(state), dtype=jnp.int32)
         return jnp.where(ranks >= 0, jnp.searchsorted(ends, ranks + 1), -1).astype(jnp.int32)
+
+    def best_sampled(self, state: State, key: PRNGKeyArray, k: int) -> Action:
+        """Choose the best of ``k`` random legal actions by ``heuristic_logits``; -1 if the player to move has none."""
+        actions = self.sample_actions(state, key, k)
+        best = jnp.argmax(jnp.where(actions >= 0, self.heuristic_logits(state, actions), -jnp.inf)).astype(jnp.int32)
+        # The sample is empty only if the player cannot move.
+        return jnp.where(actions[0] >= 0, actions[best], -1)
+
+    def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
+        """Choose an action for a playout, at random but plausible, and cheap; -1 if the player to move has none.
+
+        By default ``best_sampled`` with 16 actions. Like ``sample_actions``, it accepts states with deferred passes.
+        """
+        return self.best_sampled(state, key, 16)
 
     def apply_deferred(self, state: State, action: Action) -> State:
         """Like ``apply``, but forced passes are deferred: the player to move may be blocked. ``resolve_passes`` completes it.

@@ -36,7 +36,7 @@ def _positions(game: Any, plies: int) -> Any:
 @pytest.mark.parametrize(("name", "options"), GAMES, ids=str)
 def test_games_in_lanes_end_as_alone(name: str, options: dict) -> None:
     game: Any = tilewe_jax.make(name, **options)
-    play = partial(play_out, game, best_of(game, 3), game.apply_deferred, random_after=4)
+    play = partial(play_out, game, best_of(game, 3), game.apply_deferred)
     states, keys = _positions(game, 12), jax.random.split(jax.random.key(1), LANES)
     is_played = jnp.arange(LANES, dtype=jnp.int32) != 2
     together = jax.jit(jax.vmap(lambda state, key, is_played: play(state, key, is_played=is_played)))(states, keys, is_played)
@@ -55,19 +55,10 @@ def _words(state: Any) -> Any:
     )
 
 
-def test_playouts_continue_at_random() -> None:
-    game: Any = tilewe_jax.make("tilewe", players=2, size=8, pieces=("O1", "I2", "L3", "I3", "T4"))
-    state = game.init(jax.random.key(0))
-
-    def first_legal(state: Any, key: jax.Array) -> jax.Array:
-        del key
-        return jnp.argmax(game.legal_action_mask(state)).astype(jnp.int32)
-
-    def positions(plies: int) -> np.ndarray:
-        play = partial(play_out, game, first_legal, game.apply, state, random_after=3, max_plies=plies)
-        return np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), 16)).occupied)
-
-    by_policy, later = positions(3), positions(4)
-    assert (by_policy == by_policy[0]).all()
-    assert by_policy.any()
-    assert len(np.unique(later, axis=0)) > 4
+@pytest.mark.parametrize(("num_samples", "method"), [(0, "playout_action"), (1, "sample_action"), (5, "best_sampled")])
+def test_samples_decide_the_policy(num_samples: int, method: str) -> None:
+    game: Any = tilewe_jax.make("santorini", size=3)
+    chosen = best_of(game, num_samples)(game.init(jax.random.key(0)), jax.random.key(1))
+    of_game = getattr(game, method)
+    expected = of_game(game.init(jax.random.key(0)), jax.random.key(1), *([num_samples] if num_samples > 1 else []))
+    assert int(chosen) == int(expected) >= 0

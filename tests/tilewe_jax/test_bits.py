@@ -13,7 +13,7 @@ from tilewe_jax import bits, lanes
 
 words = st.integers(0, 2**32 - 1)
 FORMS = (bits._sum_of_popcounts, bits._popcount_of_column_sums)
-"""The forms of ``bits.popcount_sum`` for CPUs that count the bits of vectors, and for others."""
+"""The forms of ``bits.popcount_sum`` for CPUs and GPUs."""
 
 
 @settings(max_examples=50, deadline=None)

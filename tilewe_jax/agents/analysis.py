@@ -146,7 +146,7 @@ def score_lead(
     def margin(key: PRNGKeyArray) -> Float32[Array, "P"]:
         key_determinize, key_play = jax.random.split(key)
         possible = game.determinize(state, player, key_determinize) if game.has_hidden_information else state
-        last = play_out(game, choose, apply, game.apply(possible, action), key_play, spec.evaluator.random_after)
+        last = play_out(game, choose, apply, game.apply(possible, action), key_play)
         scores = game.scores(last)
         rivals = jnp.where(jnp.eye(game.num_players, dtype=jnp.bool_), jnp.iinfo(jnp.int32).min, scores[None])
         return (scores - jnp.max(rivals, axis=1)).astype(jnp.float32)

@@ -31,7 +31,7 @@ BEST = {
     "duo": _PERCEPTRON + "candidate_pool=256,network=duo",
     "duo_official": _PERCEPTRON + "candidate_pool=256,network=duo_official",
     "classic": _PERCEPTRON + "network=classic",
-    "classic_2": "puct:c_init=0.5,random_after=12",
+    "classic_2": "puct:c_init=0.5",
     "santorini": "puct:c_init=0.5,lookahead=true,network=santorini",
     "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # stronger than its network
 }

@@ -115,9 +115,9 @@ class SelfplayConfig:
     warmup_policy: str = setting("")
     """Policy that plays the warm-up without search, and that the network imitates: a policy of the game, or "heuristic", which
     samples from ``Game.heuristic_logits``. By default, searches with playouts play."""
-    warmup_samples: int = setting(16, minimum=1)
-    """Number of random actions from which a move in playouts is the best, in the warm-up and later, see
-    ``search.playout_evaluator``."""
+    warmup_samples: int = setting(0, minimum=0)
+    """Number of random actions from which a move in playouts is the best, in the warm-up and later; 0 plays
+    ``Game.playout_action``, see ``search.playout_evaluator``."""
 
 
 @dataclass(frozen=True)

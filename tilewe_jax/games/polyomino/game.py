@@ -141,6 +141,10 @@ class PolyominoGame(Game[State]):
     def sample_action(self, state: State, key: PRNGKeyArray) -> Action:
         return rule_per_lane(rules.sample, self.config)(state, random_words(key, 1)[0])
 
+    def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
+        """Draw a placement of a large piece, see ``rules.sample_large``: cheap, and as good in playouts as the heuristics."""
+        return rule_per_lane(rules.sample_large, self.config)(state, random_words(key, 2))
+
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         return rule_per_lane(rules.sample_several, self.config, count=k)(state, random_words(key, 1)[0])
 

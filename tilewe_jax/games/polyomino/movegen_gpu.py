@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Int32, UInt16, UInt32
 
-from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, popcount_sum
+from tilewe_jax.bits import WORD_BITS, find_interval, kth_set_bit, popcount, popcount_sum
 from tilewe_jax.games.polyomino import movegen
 from tilewe_jax.games.polyomino.boards import Board, Hand, columns, pack, pick, playable, reach, words
 from tilewe_jax.games.polyomino.config import Config
@@ -153,7 +153,7 @@ def nth_placement(
     rank: Int32[Array, "*several lanes"],
 ) -> Int32[Array, "*several lanes"]:
     """Return the legal placement of a given rank, see ``rules.nth_placement``."""
-    word, before = _find_interval([count.astype(jnp.int32).reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
+    word, before = find_interval([count.astype(jnp.int32).reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
     word, left = word.ravel(), (rank - before).ravel()
     order = tuple(movegen.grow(config.orientations, lambda cell: None, lambda a, b: None))
     orientations = jnp.asarray(np.array(order, np.int32))
@@ -171,6 +171,18 @@ def nth_placement(
         orientation = jnp.take(orientations, position, mode="clip")
     action: Array = orientation * config.cells + word * WORD_BITS + kth_set_bit(mask, left)
     return action.reshape(rank.shape)
+
+
+def placements_at(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+    word: Int32[Array, "lanes"],
+) -> dict[int, Word]:
+    """The anchors of the legal placements of a colour in one word of each lane, by orientation in play."""
+    boards = lax.optimization_barrier(_local_boards(config, occupied, hands, color, word))
+    return movegen.local_placements(config, config.orientations, boards)
 
 
 def placements(
@@ -195,16 +207,6 @@ def placements(
     pieces = np.array([[ORIENTATIONS[i].piece] for i in orientations], np.uint32)
     in_hand = (hand[None] >> pieces) & np.uint32(1) != 0
     return jnp.where(in_hand[:, None], fit & touch, np.uint32(0))
-
-
-def _find_interval(sizes: list[Int32[Array, "*#shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
-    """Find a rank in consecutive intervals: return the index of its interval, and the total size of the intervals before."""
-    index, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
-    for size in sizes:
-        total = total + size
-        is_later = total <= rank
-        index, before = index + is_later.astype(jnp.int32), jnp.where(is_later, total, before)
-    return index, before
 
 
 def _local_boards(
@@ -286,9 +288,9 @@ def _look_up_orientation(
         return bits >> (_POSITION_BITS + _RANK_BITS), (bits >> _RANK_BITS) & positions, bits & ranks
 
     word, _, left = in_one_array(word, jnp.zeros_like(word), left)
-    group, before = _find_interval([look_up(totals, i, word) for i in range(len(totals))], left)
+    group, before = find_interval([look_up(totals, i, word) for i in range(len(totals))], left)
     word, first, left = in_one_array(word, TOTAL_SIZE * group, left - before)
-    index, before = _find_interval([popcount(look_up(masks, first + i, word)) for i in range(TOTAL_SIZE)], left)
+    index, before = find_interval([popcount(look_up(masks, first + i, word)) for i in range(TOTAL_SIZE)], left)
     word, position, left = in_one_array(word, first + index, left - before)
     return word, position, left, look_up(masks, position, word)
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, Shaped, UInt16, UInt32
 
-from tilewe_jax.bits import WORD_BITS, kth_set_bit, popcount, systematic_sample, uniform_below
+from tilewe_jax.bits import WORD_BITS, find_interval, kth_set_bit, popcount, popcount_sum, systematic_sample, uniform_below
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu
 from tilewe_jax.games.polyomino.boards import Board, Hand, pack, pick, planes, reach, words
 from tilewe_jax.games.polyomino.config import Config
@@ -273,6 +273,38 @@ def nth_legal(config: Config, state: State, rank: Int32[Array, "k lanes"]) -> In
     return jnp.where(rank >= 0, action, -1)
 
 
+def sample_large(config: Config, state: State, bits: UInt32[Array, "two lanes"]) -> Int32[Array, "lanes"]:
+    """Draw a placement of a large piece, or -1 if nothing can be placed.
+
+    A uniformly random legal placement decides the word of the board that holds the anchor. Of the placements that are anchored
+    in this word, the result is one of those with the most cells, each equally likely.
+
+    Args:
+      config: the variant.
+      state: a position, possibly with deferred passes.
+      bits: two random words per lane.
+    """
+    counts = [count.astype(jnp.int32) for count in state.legal_counts]
+    total = sum(counts[1:], start=counts[0])
+    word, _ = find_interval(counts, uniform_below(bits[0], total.astype(jnp.uint32)))
+
+    def in_word(occupied: Array, hands: Array, color: Array, word: Array) -> dict[int, UInt32[Array, "lanes"]]:
+        boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
+        masks: dict[int, UInt32[Array, "lanes"]] = _MOVEGENS[config.movegen].placements_at(config, *boards, word)
+        return masks
+
+    on_gpu = partial(movegen_gpu.placements_at, config) if config.movegen == "bitboard" else in_word
+    anchors = by_platform(in_word, on_gpu, state.occupied, state.hands, state.current_color, word)
+    sizes = {i: len(ORIENTATIONS[i].cells) for i in anchors}
+    number, largest = jnp.zeros_like(word), jnp.zeros_like(word)
+    for size in sorted(set(sizes.values())):
+        count = popcount_sum([mask for i, mask in anchors.items() if sizes[i] == size])
+        number, largest = jnp.where(count > 0, count, number), jnp.where(count > 0, size, largest)
+    large = {i: jnp.where(largest == sizes[i], mask, np.uint32(0)) for i, mask in anchors.items()}
+    orientation, bit = _nth_anchor(large, uniform_below(bits[1], number.astype(jnp.uint32)))
+    return jnp.where(total > 0, orientation * config.cells + word * WORD_BITS + bit, -1)
+
+
 def _nth_placement(config: Config, state: State, rank: Int32[Array, "*several lanes"]) -> Int32[Array, "*several lanes"]:
     """Return the legal placement of a given rank, see ``nth_placement``, in the form for the platform."""
 
@@ -302,21 +334,21 @@ def nth_placement(
       boards: the results of ``boards.planes``.
       rank: from 0, below the sum of ``counts``; one or several per lane. Other ranks give an unspecified id.
     """
-    word, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
-    for count in counts:
-        total = total + count.astype(jnp.int32).reshape(*[1] * (rank.ndim - 1), -1)
-        later = total <= rank
-        word, before = word + later.astype(jnp.int32), jnp.where(later, total, before)
-    left = rank - before
+    word, before = find_interval([count.astype(jnp.int32).reshape(*[1] * (rank.ndim - 1), -1) for count in counts], rank)
+    orientation, bit = _nth_anchor(_MOVEGENS[config.movegen].placements_at(config, *boards, word), rank - before)
+    return orientation * config.cells + word * WORD_BITS + bit
+
+
+def _nth_anchor(masks: dict[int, UInt32[Array, "*shape"]], rank: Int32[Array, "*shape"]) -> tuple[Array, Array]:
+    """Return the orientation and the bit of the anchor of a rank, by orientation in the order of ``masks``."""
     mask = jnp.zeros_like(rank).astype(jnp.uint32)
     orientation, before, total = jnp.zeros_like(rank), jnp.zeros_like(rank), jnp.zeros_like(rank)
-    for i, anchors in _MOVEGENS[config.movegen].placements_at(config, *boards, word).items():
-        reached = total <= left
+    for i, anchors in masks.items():
+        reached = total <= rank
         orientation, mask = jnp.where(reached, i, orientation), jnp.where(reached, anchors, mask)
         before = jnp.where(reached, total, before)
         total = total + popcount(anchors)
-    cell = word * WORD_BITS + kth_set_bit(mask, left - before)
-    return orientation * config.cells + cell
+    return orientation, kth_set_bit(mask, rank - before)
 
 
 def cells_placed(config: Config, hands: UInt32[Array, "*shape"]) -> Int32[Array, "*shape"]:

@@ -11,7 +11,7 @@ import tilewe_jax
 from tests.support import batched, rows, slow
 from tests.tilewe_jax.games.polyomino.reference import FEW_PIECES, SMALL, Board
 from tilewe_jax.games.polyomino.game import PolyominoGame
-from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 
 VARIANTS = [
     ("tilewe", {"players": 3, "size": 6, "pieces": FEW_PIECES}, 1_000),
@@ -106,6 +106,24 @@ def compare(game: PolyominoGame, board: Board, state, mask: np.ndarray) -> None:
     mine = {frozenset(game.cells_of(action)) for action in np.flatnonzero(mask[: game.config.num_placements]).tolist()}
     assert mine == placements
     assert bool(mask[-1]) or not game.config.voluntary_pass
+
+
+@pytest.mark.parametrize("movegen", ["bitboard", "conv"])
+def test_playouts_place_the_largest_pieces_near_a_random_placement(movegen: str) -> None:
+    game = tilewe_jax.make("tilewe", movegen=movegen, players=2, size=7, pieces=("O1", "I2", "L3", "I3", "T4", "V5"))
+    draw = jax.jit(jax.vmap(jax.vmap(game.playout_action, in_axes=(None, 0)), in_axes=(0, None)))
+    sizes = np.repeat([len(orientation.cells) for orientation in ORIENTATIONS], game.config.cells)
+    anchor_words = np.arange(game.config.num_placements) % game.config.cells // 32
+    state = batched(game).init(jax.random.split(jax.random.key(0), 4))
+    while not bool(jnp.all(batched(game).is_terminal(state))):
+        actions = np.asarray(draw(state, jax.random.split(jax.random.key(1), 200)))
+        for mask, drawn in zip(np.asarray(batched(game).legal_action_mask(state)), actions, strict=True):
+            placements = np.flatnonzero(mask[: len(sizes)])
+            by_word = [placements[anchor_words[placements] == word] for word in np.unique(anchor_words[placements])]
+            largest = [near[sizes[near] == sizes[near].max()] for near in by_word]
+            assert set(drawn.tolist()) <= set(np.concatenate([*largest, [-1] * (not by_word)]).tolist())
+            assert len(set(drawn.tolist())) >= min(8, sum(map(len, largest)))
+        state = batched(game).step(state, jnp.asarray(actions[:, 0]))
 
 
 def test_convolution_samples_several_legal_actions() -> None:

@@ -42,6 +42,10 @@ def test_both_generators_agree(name: str, options: dict, positions: int) -> None
         action = movegen_gpu.nth_placement(config, counts, occupied, hands, color, rank)
         first = movegen_gpu.nth_placement(config, counts, occupied, hands, color, rank[0])
         expected = nth(packed, rank)
+        word = rank[0] % len(by_word)
+        in_word = movegen_gpu.placements_at(config, occupied, hands, color, word)
+        for orientation, mask in in_word.items():
+            wrong = wrong | (mask != jnp.take_along_axis(packed[orientation], word[None], axis=0)[0])
         turn = color, state.out, state.legal_counts
         looped, at_once = (passes(config, occupied, hands, turn) for passes in (rules.passes_by_loop, rules.passes_at_once))
         for by_loop, by_counts in zip(looped, at_once, strict=True):
