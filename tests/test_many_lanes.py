@@ -44,7 +44,11 @@ FUNCTIONS: dict[str, Callable[[Game[Any], Any, Any, Any], Any]] = {
     "step": lambda game, state, action, key: game.step(state, action),
     "is_legal": lambda game, state, action, key: game.is_legal(state, action),
     "legal_action_mask": lambda game, state, action, key: (game.legal_action_mask(state), game.num_legal(state)),
-    "sample": lambda game, state, action, key: (game.sample_action(state, key), game.sample_actions(state, key, 8)),
+    "sample": lambda game, state, action, key: (
+        game.sample_action(state, key),
+        game.sample_actions(state, key, 8),
+        game.playout_action(state, key),
+    ),
     "observe": lambda game, state, action, key: game.observe(state, game.current_player(state)),
     "outcome": lambda game, state, action, key: (
         game.scores(state),

@@ -287,15 +287,17 @@ def check_hidden_information(game: Game[Any], functions: Any, history: History) 
 
 
 def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
-    """Check ``sample_actions`` and ``nth_legal``, and that heuristics are finite and normalized."""
+    """Check ``sample_actions``, ``nth_legal`` and ``playout_action``, and that heuristics are finite and normalized."""
     size = 8
     nth_legal = _compiled(jax.vmap(game.nth_legal, in_axes=(0, None)))
-    choose = _compiled(jax.vmap(lambda state, key: game.sample_actions(state, key, size)))
+    choose = _compiled(jax.vmap(lambda state, key: (game.sample_actions(state, key, size), game.playout_action(state, key))))
     for index in sorted({0, max(0, len(history) - 4), len(history) - 1}):
         state, _ = history[index]
         mask = np.asarray(functions.legal_action_mask(state))
-        actions = choose(state, jax.random.split(jax.random.key(4), BATCH))
-        for legal, chosen in zip(mask, np.asarray(actions), strict=True):
+        actions, of_playouts = choose(state, jax.random.split(jax.random.key(4), BATCH))
+        for legal, chosen, of_playout in zip(mask, np.asarray(actions), np.asarray(of_playouts).tolist(), strict=True):
+            is_legal = legal[of_playout] if of_playout >= 0 else of_playout == -1 and not legal.any()
+            _require(is_legal, f"playout_action returns {of_playout}, which is illegal")
             real = chosen[chosen >= 0]
             _require(len(set(real.tolist())) == len(real) == min(size, legal.sum()), "sample_actions repeats or omits actions")
             _require(np.all(legal[real]), "sample_actions returns illegal actions")

@@ -75,6 +75,9 @@ class Broken(TicTacToe):
         value = super().heuristic_value(state)
         return value * 3 if self.fault == "heuristic_value" else value
 
+    def playout_action(self, state, key):
+        return jnp.where(self.fault == "playout_action", 0, super().playout_action(state, key)).astype(jnp.int32)
+
     def scores(self, state):
         scores = super().scores(state)
         return scores.astype(jnp.float32) if self.fault == "scores" else scores
@@ -94,6 +97,7 @@ class Broken(TicTacToe):
         ("is_legal", "is_legal must be false"),
         ("apply", "max_steps = 9"),
         ("heuristic_value", "heuristic_value must sum to 1"),
+        ("playout_action", "playout_action returns 0, which is illegal"),
         ("outcomes_of_actions", "outcomes_of_actions disagrees"),
     ],
 )
