@@ -26,12 +26,13 @@ class Level(NamedTuple):
 
 _PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,"
 """Common settings of the searches with the perceptron of a polyomino game."""
+_PLAYOUTS = "puct:c_init=0.5,num_playouts=8"  # stronger at equal CPU time than with a network
 BEST = {
     "tilewe": _PERCEPTRON + "candidate_pool=256,network=tilewe",
     "duo": _PERCEPTRON + "candidate_pool=256,network=duo",
     "duo_official": _PERCEPTRON + "candidate_pool=256,network=duo_official",
-    "classic": _PERCEPTRON + "network=classic",
-    "classic_2": "puct:c_init=0.5",
+    "classic": _PLAYOUTS,
+    "classic_2": _PLAYOUTS,
     "santorini": "puct:c_init=0.5,lookahead=true,network=santorini",
     "triominos": "puct:num_determinizations=1,num_candidates=32,candidate_pool=64",  # stronger than its network
 }

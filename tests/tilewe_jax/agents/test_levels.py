@@ -55,7 +55,7 @@ def test_best_is_the_search_with_the_shipped_network() -> None:
         spec = agents.agent("best", game).spec
         assert spec
         assert spec == AgentSpec.parse(agent)
-        assert spec.evaluator.network == ("" if name in ("triominos", "classic_2") else name)
+        assert spec.evaluator.network == ("" if name in ("triominos", "classic", "classic_2") else name)
     game = tilewe_jax.make("duo_official")
     spec = AgentSpec.parse("best:num_simulations=4,candidate_pool=64", game)
     plain = AgentSpec.parse(BEST["duo_official"])
