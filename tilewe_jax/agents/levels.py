@@ -26,7 +26,8 @@ class Level(NamedTuple):
 
 _PERCEPTRON = "puct:c_init=0.5,playout_weight=0.5,playout_max_legal=100,"
 """Common settings of the searches with the perceptron of a polyomino game."""
-_PLAYOUTS = "puct:c_init=0.5,num_playouts=8"  # stronger at equal CPU time than with a network
+_PLAYOUTS = "puct:c_init=0.5,num_playouts=8"
+"""The search of the classic boards, which wins more without a network in the same CPU time."""
 BEST = {
     "tilewe": _PERCEPTRON + "candidate_pool=256,network=tilewe",
     "duo": _PERCEPTRON + "candidate_pool=256,network=duo",
