@@ -117,8 +117,7 @@ def playout_evaluator(
     check_number("max_plies", max_plies, 0)
     check_number("max_legal", max_legal, 0)
     check_number("score_weight", score_weight, 0, 1)
-    choose = playout_policy or best_of(game, num_samples)
-    apply = game.apply if playout_policy else game.apply_deferred
+    choose, apply = playout_moves(game, playout_policy, num_samples)
     return _PlayoutEvaluator(game, choose, apply, num_playouts, priors, max_plies, max_legal, score_weight)
 
 
@@ -191,6 +190,11 @@ def play_out(
         return while_loop(goes_on, move, (state, next_action(state, start), start))[0]
 
     return per_lane(play)(state, key, jnp.asarray(is_played))
+
+
+def playout_moves(game: Game[Any], policy: Policy | None, num_samples: int) -> tuple[Policy, Callable[[Any, Action], Any]]:
+    """Return ``choose`` and ``apply`` for ``play_out``: the policy, or by default ``best_of`` with deferred passes."""
+    return (policy, game.apply) if policy else (best_of(game, num_samples), game.apply_deferred)
 
 
 def best_of(game: Game[Any], num_samples: int) -> Policy:

@@ -287,7 +287,7 @@ def check_hidden_information(game: Game[Any], functions: Any, history: History) 
 
 
 def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
-    """Check ``sample_actions``, ``nth_legal`` and ``playout_action``, and that heuristics are finite and normalized."""
+    """Check ``sample_actions``, ``nth_legal`` and ``playout_action``. Check that heuristics are finite and normalized."""
     size = 8
     nth_legal = _compiled(jax.vmap(game.nth_legal, in_axes=(0, None)))
     choose = _compiled(jax.vmap(lambda state, key: (game.sample_actions(state, key, size), game.playout_action(state, key))))

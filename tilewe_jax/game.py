@@ -144,11 +144,12 @@ def check_contract(game: Any) -> None:
     """
     _check_required(game)
     state, scalar, flag = state_shapes(game), array(jnp.int32), array(jnp.bool_)
+    key = jax.eval_shape(lambda: jax.random.key(0))
     observation, ownership = jax.eval_shape(game.observe, state, scalar), jax.eval_shape(game.ownership, state)
     _check_function(game, "observe", array(jnp.float32, *observation.shape), scalar)
     _check_function(game, "is_legal", flag, scalar)
-    _check_function(game, "sample_action", scalar, jax.eval_shape(lambda: jax.random.key(0)))
-    _check_function(game, "playout_action", scalar, jax.eval_shape(lambda: jax.random.key(0)))
+    _check_function(game, "sample_action", scalar, key)
+    _check_function(game, "playout_action", scalar, key)
     _check_function(game, "is_truncated", flag)
     _check_function(game, "num_legal", scalar)
     _check_function(game, "scores", array(jnp.int32, game.num_players))
@@ -306,14 +307,14 @@ class Game(ABC, Generic[State]):
         return jnp.where(ranks >= 0, jnp.searchsorted(ends, ranks + 1), -1).astype(jnp.int32)
 
     def best_sampled(self, state: State, key: PRNGKeyArray, k: int) -> Action:
-        """Choose the best of ``k`` random legal actions by ``heuristic_logits``; -1 if the player to move has none."""
+        """Choose the best of ``k`` random legal actions by ``heuristic_logits``; -1 for a blocked player and at the end."""
         actions = self.sample_actions(state, key, k)
         best = jnp.argmax(jnp.where(actions >= 0, self.heuristic_logits(state, actions), -jnp.inf)).astype(jnp.int32)
         # The sample is empty only if the player cannot move.
         return jnp.where(actions[0] >= 0, actions[best], -1)
 
     def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
-        """Choose an action for a playout, at random but plausible, and cheap; -1 if the player to move has none.
+        """Choose a plausible action for a playout at random and at low cost; -1 for a blocked player and at the end.
 
         By default ``best_sampled`` with 16 actions. Like ``sample_actions``, it accepts states with deferred passes.
         """

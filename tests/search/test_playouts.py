@@ -55,10 +55,24 @@ def _words(state: Any) -> Any:
     )
 
 
+def test_playouts_stop_after_max_plies() -> None:
+    game: Any = tilewe_jax.make("tilewe", players=2, size=8, pieces=("O1", "I2", "L3", "I3", "T4"))
+    expected = state = game.init(jax.random.key(0))
+
+    def first_legal(state: Any, key: jax.Array) -> jax.Array:
+        del key
+        return jnp.argmax(game.legal_action_mask(state)).astype(jnp.int32)
+
+    for _ in range(3):
+        expected = game.apply(expected, first_legal(expected, jax.random.key(0)))
+    last = jax.jit(partial(play_out, game, first_legal, game.apply, max_plies=3))(state, jax.random.key(1))
+    assert not game.is_terminal(last)
+    jax.tree.map(np.testing.assert_array_equal, last, expected)
+
+
 @pytest.mark.parametrize(("num_samples", "method"), [(0, "playout_action"), (1, "sample_action"), (5, "best_sampled")])
 def test_samples_decide_the_policy(num_samples: int, method: str) -> None:
     game: Any = tilewe_jax.make("santorini", size=3)
-    chosen = best_of(game, num_samples)(game.init(jax.random.key(0)), jax.random.key(1))
-    of_game = getattr(game, method)
-    expected = of_game(game.init(jax.random.key(0)), jax.random.key(1), *([num_samples] if num_samples > 1 else []))
-    assert int(chosen) == int(expected) >= 0
+    position = game.init(jax.random.key(0)), jax.random.key(1)
+    expected = getattr(game, method)(*position, *([num_samples] if num_samples > 1 else []))
+    assert int(best_of(game, num_samples)(*position)) == int(expected) >= 0

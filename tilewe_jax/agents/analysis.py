@@ -26,7 +26,7 @@ from tilewe_jax.interop.analysis import Analysis, Candidate, Solved, block_size
 from tilewe_jax.interop.analysis_requests import GameSpec, Played, Request
 from tilewe_jax.registry import make
 from tilewe_jax.search import Determinized, Search, SearchOutput
-from tilewe_jax.search.evaluators import best_of, play_out
+from tilewe_jax.search.evaluators import play_out, playout_moves
 from tilewe_jax.search.tree import ROOT, child_values, principal_variation
 from tilewe_jax.settings import accepts, printed
 from tilewe_jax.utils.programs import Program, compile_all
@@ -138,9 +138,7 @@ def score_lead(
         action: the first action; -1 if the game is over.
         key: consumed.
     """
-    policy = spec.evaluator.policy(game)
-    choose = policy or best_of(game, spec.evaluator.num_samples)
-    apply = game.apply if policy else game.apply_deferred
+    choose, apply = playout_moves(game, spec.evaluator.policy(game), spec.evaluator.num_samples)
     player = game.current_player(state)
 
     def margin(key: PRNGKeyArray) -> Float32[Array, "P"]:

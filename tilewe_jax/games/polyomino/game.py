@@ -142,7 +142,7 @@ class PolyominoGame(Game[State]):
         return rule_per_lane(rules.sample, self.config)(state, random_words(key, 1)[0])
 
     def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
-        """Draw a placement of a large piece, see ``rules.sample_large``: cheap, and as good in playouts as the heuristics."""
+        """Draw a placement of a large piece, see ``rules.sample_large``: cheap, and about as good as the heuristics."""
         return rule_per_lane(rules.sample_large, self.config)(state, random_words(key, 2))
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
