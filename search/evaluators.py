@@ -178,16 +178,17 @@ def play_out(
         def goes_on(carry: tuple[State, Array, Array]) -> Array:
             state, _, ply = carry
             running = jnp.any(runs(state))
-            return running & (ply < max_plies) if max_plies else running
+            return running & (ply <= max_plies) if max_plies else running
 
         # The action is chosen at the end of an iteration and carried, because XLA would compute it twice in the same iteration.
+        # The first iteration applies -1, which changes nothing; the first action before the loop would be compiled again.
         def move(carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
             state, action, ply = carry
             state = each(apply)(state, action)
-            return state, next_action(state, ply + 1), ply + 1
+            return state, next_action(state, ply), ply + 1
 
-        start = jnp.int32(0)
-        return while_loop(goes_on, move, (state, next_action(state, start), start))[0]
+        no_action = jnp.full(is_played.shape, -1, jnp.int32)
+        return while_loop(goes_on, move, (state, no_action, jnp.int32(0)))[0]
 
     return per_lane(play)(state, key, jnp.asarray(is_played))
 
