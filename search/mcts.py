@@ -27,6 +27,8 @@ from tilewe_jax.utils.loops import cond, fori_loop, scan, while_loop
 
 State = TypeVar("State")
 
+WIDENING_PERIOD = 8
+"""One round of simulations in this number widens nodes, see ``SearchSettings.widen_visits``."""
 _SOLVED_LEGAL = 64
 """Largest number of legal actions of a root that is solved with ``solve_nodes``."""
 _SOLVED_MOVES = 512
@@ -208,7 +210,8 @@ class Search(Generic[State]):
         else:
             tree, paths = self._select_several(tree, root, first, active)
             keys = subkeys(key, leaves)
-        nodes = jax.vmap(partial(self.expand, params, tree))(paths, keys)
+        # Games that are decided must not make the others wait for a node to be widened.
+        nodes = jax.vmap(partial(self.expand, params, tree))(paths._replace(is_wide=paths.is_wide & active), keys)
         tree = backup(tree, paths, nodes, active)
         if settings.exact_endings:
             # For most of a game no leaf is proven.
@@ -229,8 +232,8 @@ class Search(Generic[State]):
             pending: visits of each node that are under way, see ``child_stats``.
         """
         settings, at_root, widen_visits = self.settings, _evaluates_root(tree), self.settings.visits_to_widen
-        # All leaves of a batch wait while one node is widened, so only one round in ``num_leaves`` widens nodes.
-        widens = (simulation // self.num_leaves % self.num_leaves == 0) if widen_visits else jnp.asarray(False)
+        # All games and leaves of a batch wait while one node is widened, so not every round widens nodes.
+        widens = (simulation // self.num_leaves % WIDENING_PERIOD == 0) if widen_visits else jnp.asarray(False)
 
         def kept_of(node: Array, is_wide: Array) -> Array:
             """Return ``Path.kept`` for a leaf."""

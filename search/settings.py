@@ -32,7 +32,7 @@ class SearchSettings:
     widen_visits: int | None = setting(None, 0)
     """A node with this many visits is widened: it is evaluated once more, keeps the candidates that were visited, and gets its
     other candidates from ``root_candidate_pool``. The root of a reused tree is always widened; with 0, no other node is.
-    ``None`` means 1/32 of ``num_simulations``, at least 16. With several ``leaves``, one round in that number widens nodes."""
+    ``None`` means 1/32 of ``num_simulations``, at least 16. Only one round of simulations in eight widens nodes."""
     leaves: int | None = setting(None, 1)
     """Number of leaves per tree that are evaluated in one batch. They are selected one after the other; earlier ones count as
     visits under way. ``None`` means, for agents, one for each 500 simulations, at least 1 and at most 8; otherwise 1."""

@@ -24,6 +24,7 @@ from tilewe_jax.search import (
     SearchSettings,
     Tree,
     dense_logits,
+    mcts,
     network_evaluator,
     playout_evaluator,
     subtree,
@@ -377,8 +378,11 @@ def test_the_best_reply_of_small_games(name: str, options: dict[str, Any]) -> No
     assert solved
 
 
-@pytest.mark.parametrize(("widen_visits", "leaves"), [(4, 1), (4, 4), (0, 1)])
-def test_visited_nodes_get_candidates_from_the_larger_pool(widen_visits: int, leaves: int) -> None:
+@pytest.mark.parametrize(("widen_visits", "leaves", "period"), [(4, 1, 1), (4, 1, 8), (4, 4, 8), (0, 1, 8)])
+def test_visited_nodes_get_candidates_from_the_larger_pool(
+    monkeypatch: pytest.MonkeyPatch, widen_visits: int, leaves: int, period: int
+) -> None:
+    monkeypatch.setattr(mcts, "WIDENING_PERIOD", period)
     game, pools = ZeroSum(), {"candidate_pool": 3, "root_candidate_pool": 9, "widen_visits": widen_visits}
     search = Search(game, oracle, PuctRule(), SearchSettings(80, 3, max_depth=9, leaves=leaves, **pools))
     output = jax.jit(jax.vmap(search))(opening(game, 1, 3), jax.random.split(jax.random.key(2), BATCH))
@@ -394,9 +398,10 @@ def test_visited_nodes_get_candidates_from_the_larger_pool(widen_visits: int, le
         is_wide = inner & (tree.visits > 0) & ~tree.is_narrow & ~tree.proven & ((tree.state.cells < 0).sum(axis=1) > 3)
         assert is_wide.any() == bool(widen_visits)
         assert (tree.visits[is_wide] > widen_visits).all()
-        if leaves == 1:
-            assert (tree.visits[tree.is_narrow] <= (widen_visits or 80)).all()
-            assert (tree.is_narrow & inner & (tree.visits > 4)).any() == (not widen_visits)
+        if period == 1:  # in every round
+            assert (tree.visits[tree.is_narrow] <= widen_visits).all()
+        if not widen_visits:
+            assert (tree.is_narrow & inner & (tree.visits > 4)).any()
 
 
 def test_stopping_early_does_not_change_the_action() -> None:
