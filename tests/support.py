@@ -5,7 +5,8 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -121,3 +122,11 @@ def heeding_hangups() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60) -> None:
+    """Wait until a condition holds; fail after a time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.002)

@@ -9,18 +9,12 @@ from typing import Any
 import pytest
 
 from tests.bad_inputs import run
+from tests.support import wait_until
 from tests.tilewe_jax.agents.test_host_agent import AGENT, GAME, NAMES, answers
 from tilewe_jax import agents
 from tilewe_jax.agents.host_agent import HostAgent
 from tilewe_jax.agents.pondering import Pondering
 from tilewe_jax.interop.gtp import GtpSession, serve
-
-
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def steps(log: list[str], name: str, count: int = 1_000_000) -> Iterator[None]:

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from tests.support import wait_until
 from tests.tilewe_jax.cli.test_cli import run
 from tilewe_jax.cli import compilation_cache, match
 from tilewe_jax.cli.benchmarks import rollouts
@@ -132,13 +132,14 @@ def test_a_damaged_entry_is_replaced_in_silence(caches: Path) -> None:
 
 def test_lines_of_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.02)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
     written = io.StringIO()
     with Progress(total=2000, console=Console(file=written, width=40)) as shown:
         assert progress.is_compiling()
-        time.sleep(0.1)
+        wait_until(written.getvalue)
         shown.update(1500, lambda: "win rates a 61%, b 39%", "playing")
         assert not progress.is_compiling()
-        time.sleep(0.1)
+        wait_until(lambda: "b 39%\n" in written.getvalue())
     lines = written.getvalue().splitlines()
     assert lines[0] == f"{progress.COMPILING}: 0 s"
     assert lines[-1] == "playing: 0 s, 1,500 of 2,000 games, win rates a 61%, b 39%"
@@ -160,14 +161,17 @@ def test_a_line_names_the_program_that_is_compiled() -> None:
 
 
 def test_lines_are_frequent_again_after_a_long_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("SECONDS_BETWEEN_LINES", 0.02), ("_PATIENCE", 0.3), ("_SLOWLY", 100.0)):
+    clock, written = SimpleNamespace(seconds=0.0), io.StringIO()
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
+    for name, seconds in (("SECONDS_BETWEEN_LINES", 0.02), ("_SLOWLY", 100.0)):
         monkeypatch.setattr(progress, name, seconds)
-    written = io.StringIO()
     with Progress(console=Console(file=written, width=80)) as shown:
-        time.sleep(0.4)
+        for _ in range(3):
+            clock.seconds += 0.5 * progress._PATIENCE
+            lines = written.getvalue().count("\n")
+            wait_until(lambda lines=lines: written.getvalue().count("\n") > lines + 1)
         shown.phase("playing")
-        time.sleep(0.2)
-    assert written.getvalue().count("playing") > 2
+        wait_until(lambda: written.getvalue().count("playing") > 2)
 
 
 def test_a_match_shows_its_speed_before_the_first_game_ends() -> None:
@@ -180,8 +184,7 @@ def test_a_match_shows_its_speed_before_the_first_game_ends() -> None:
 def test_progress_on_a_terminal() -> None:
     written = io.StringIO()
     with Progress(total=2000, console=Console(file=written, width=120, force_terminal=True)):
-        time.sleep(0.3)
-    assert "compiling" in written.getvalue()
+        wait_until(lambda: "compiling" in written.getvalue())
     assert written.getvalue().rstrip().endswith("\x1b[2K"), "nothing of it is left on the screen"
 
 

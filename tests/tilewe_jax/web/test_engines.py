@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import sys
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import wait_until
 from tests.tilewe_jax.web.support import AGENTS, engine, joined, legal, new_game, serving
 from tilewe_jax.web import turns
 from tilewe_jax.web.catalog import Agent
@@ -23,14 +23,6 @@ from tilewe_jax.web.turns import Turns
 
 ENGINE = {"kind": "engine", "agent": "level:1"}
 HUMAN = {"kind": "human"}
-
-
-def soon(condition: Callable[[], Any], seconds: float = 30) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "timeout"
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize(("game", "options"), [("duo", {"size": 5}), ("triominos", {"tiles": 20})], ids=["duo", "triominos"])
@@ -181,10 +173,10 @@ def test_levels_are_shown_as_ready_after_their_first_search(tmp_path: Path) -> N
             return [(level["warm"], level["seconds"]) for level in found["levels"]]
 
         assert levels("santorini") == [(False, None)] * 2
-        soon(lambda: client.get("/api/catalog").json()["engine"]["state"] == "ready")
+        wait_until(lambda: client.get("/api/catalog").json()["engine"]["state"] == "ready")
         created = new_game(client, "santorini", {}, [HUMAN, ENGINE])
         with joined(client, created, 0) as (player,):
-            soon(lambda: levels("santorini")[0] == (True, 0))
+            wait_until(lambda: levels("santorini")[0] == (True, 0))
             ((is_warm, seconds),) = levels("santorini")[1:]
             assert not is_warm
             assert seconds is not None
@@ -222,7 +214,7 @@ def test_a_game_continues_after_a_fault_of_the_engine(tmp_path: Path, fault: str
 
 def test_an_engine_that_does_not_start(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine("broken")) as client:
-        soon(lambda: client.get("/api/catalog").json()["engine"]["state"] == "failed")
+        wait_until(lambda: client.get("/api/catalog").json()["engine"]["state"] == "failed")
         assert client.get("/api/catalog").json()["engine"]["reason"] == "this engine is broken"
         created = new_game(client, "santorini", {}, [ENGINE, HUMAN])
         with joined(client, created, 1) as (player,):
@@ -238,14 +230,14 @@ def test_unneeded_questions_are_withdrawn(tmp_path: Path) -> None:
         with joined(client, created, 0) as (player,):
             player.move_at_random(random.Random(0))
             assert player.state["thinking"]
-            soon(lambda: engines.num_waiting == 1)
+            wait_until(lambda: engines.num_waiting == 1)
             assert player.ask({"type": "undo"})["type"] == "ok"
-            soon(lambda: engines.num_waiting == 0)
+            wait_until(lambda: engines.num_waiting == 0)
             assert player.wait(lambda state: state["undos"])["move"] == 0
             for number in range(3):
                 player.send({"type": "analyze", "ref": number})
-            soon(lambda: engines.num_waiting == 3)
-        soon(lambda: engines.num_waiting == 0)
+            wait_until(lambda: engines.num_waiting == 3)
+        wait_until(lambda: engines.num_waiting == 0)
 
 
 def test_nothing_is_compiled_for_people_who_have_left(tmp_path: Path) -> None:
@@ -257,8 +249,8 @@ def test_nothing_is_compiled_for_people_who_have_left(tmp_path: Path) -> None:
             with joined(client, created, 0) as (player,):
                 if player.state["move"] == 0:
                     player.move_at_random(random.Random(0))
-                soon(lambda: engines.num_waiting == 1)
-            soon(lambda: engines.num_waiting == 0)
+                wait_until(lambda: engines.num_waiting == 1)
+            wait_until(lambda: engines.num_waiting == 0)
 
 
 def test_live_games(tmp_path: Path) -> None:
@@ -446,6 +438,6 @@ def test_only_games_with_players_warm_up(tmp_path: Path) -> None:
             return warm
 
         with joined(client, games[0], None), joined(client, games[1], 0):
-            soon(lambda: is_warm(1))
+            wait_until(lambda: is_warm(1))
             assert not is_warm(0)
             assert not is_warm(2)

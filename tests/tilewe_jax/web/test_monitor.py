@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from tests.support import wait_until
 from tests.tilewe_jax.web.support import engine, joined, new_game, play_out, serving
-from tests.tilewe_jax.web.test_engines import soon
 from tests.tilewe_jax.web.test_sockets import answer, asked, connect, limited, running
 from tilewe_jax.web.app import create_app
 from tilewe_jax.web.guard import includes
@@ -41,7 +41,7 @@ def samples(text: str) -> dict[str, float]:
 
 def test_measurements_of_games_and_engines(tmp_path: Path) -> None:
     with serving(tmp_path / "games", engine(processes=2)) as client:
-        soon(lambda: client.get("/api/catalog").json()["engine"]["state"] == "ready")
+        wait_until(lambda: client.get("/api/catalog").json()["engine"]["state"] == "ready")
         new_game(client, "duo", {"size": 8})
         created = new_game(client, "santorini", {}, [{"kind": "human"}, {"kind": "engine", "agent": "level:1"}])
         with joined(client, created, 0) as (player,):
@@ -63,7 +63,7 @@ def test_measurements_of_games_and_engines(tmp_path: Path) -> None:
         assert found['tilewe_refusals_total{channel="message",status="409"}'] == 1
         assert found['tilewe_request_seconds_count{method="POST"}'] == 2
         assert 4096 <= found["tilewe_database_bytes"] < 1 << 20
-        soon(lambda: measured(client)["tilewe_sockets"] == 0)
+        wait_until(lambda: measured(client)["tilewe_sockets"] == 0)
 
 
 def test_refusals_are_counted_by_channel(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_log_has_requests_sockets_and_refusals(tmp_path: Path) -> None:
         with joined(client, created, 0) as (player,):
             player.move_at_random(random.Random(0))
             assert player.ask({"type": "cheat"})["type"] == "error"
-        soon(lambda: len(logged(path)) == 4)
+        wait_until(lambda: len(logged(path)) == 4)
         path.rename(tmp_path / "old")
         client.get("/")
     assert [line["path"] for line in logged(path)] == ["/"]
