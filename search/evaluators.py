@@ -181,7 +181,8 @@ def play_out(
             return running & (ply <= max_plies) if max_plies else running
 
         # The action is chosen at the end of an iteration and carried, because XLA would compute it twice in the same iteration.
-        # The first iteration applies -1, which changes nothing; the first action before the loop would be compiled again.
+        # The first iteration applies -1, which changes nothing. To choose the first action before the loop would compile the
+        # choice twice.
         def move(carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
             state, action, ply = carry
             state = each(apply)(state, action)

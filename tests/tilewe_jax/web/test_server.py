@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -23,6 +22,7 @@ from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
 from experiments.examples import web_bot
+from tests.support import wait_until
 from tests.tilewe_jax.cli.test_cli import run
 from tests.tilewe_jax.web.killing import Process, kill_often
 from tests.tilewe_jax.web.support import GENEROUS
@@ -253,10 +253,7 @@ def test_a_client_that_never_reads_is_disconnected(tmp_path: Path, monkeypatch: 
                     client.sendall(b"".join(protocol.data_to_send()))
                     for _ in range(100):
                         protocol.send_text(b'{"type": "ping", "ref": "%s"}' % (b"x" * 90))
-            end = time.monotonic() + 20
-            while app.state.server.connections or server.server_state.connections:
-                assert time.monotonic() < end
-                time.sleep(0.05)
+            wait_until(lambda: not (app.state.server.connections or server.server_state.connections), seconds=20)
     finally:
         server.should_exit = True
         thread.join()
