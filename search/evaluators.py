@@ -160,7 +160,8 @@ def play_out(
     Args:
         game: the game.
         choose: the policy.
-        apply: ``game.apply``, or ``game.apply_deferred`` for policies that support it, like ``best_of``.
+        apply: ``game.apply``, or for policies that support it ``game.apply_deferred`` or ``game.apply_in_playout``, see
+            ``playout_moves``.
         state: the position to start from, without deferred passes.
         key: consumed.
         max_plies: maximum number of actions; 0 means no limit.
@@ -196,7 +197,9 @@ def play_out(
 
 def playout_moves(game: Game[Any], policy: Policy | None, num_samples: int) -> tuple[Policy, Callable[[Any, Action], Any]]:
     """Return ``choose`` and ``apply`` for ``play_out``: the policy, or by default ``best_of`` with deferred passes."""
-    return (policy, game.apply) if policy else (best_of(game, num_samples), game.apply_deferred)
+    if policy:
+        return policy, game.apply
+    return best_of(game, num_samples), game.apply_deferred if num_samples else game.apply_in_playout
 
 
 def best_of(game: Game[Any], num_samples: int) -> Policy:

@@ -316,7 +316,8 @@ class Game(ABC, Generic[State]):
     def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
         """Choose a plausible action for a playout at random and at low cost; -1 for a blocked player and at the end.
 
-        By default ``best_sampled`` with 16 actions. Like ``sample_actions``, it accepts states with deferred passes.
+        By default ``best_sampled`` with 16 actions. Like ``sample_actions``, it accepts states with deferred passes, and also
+        states from ``apply_in_playout``.
         """
         return self.best_sampled(state, key, 16)
 
@@ -327,6 +328,14 @@ class Game(ABC, Generic[State]):
         For a blocked player ``sample_action`` returns -1, and ``apply_deferred`` with -1 makes one forced pass.
         """
         return self.apply(state, action)
+
+    def apply_in_playout(self, state: State, action: Action) -> State:
+        """Like ``apply_deferred``, between the moves of a playout by ``playout_action``; a game may make it cheaper.
+
+        The result supports only ``playout_action``, ``apply_in_playout``, ``current_player``, ``is_terminal``, ``scores``,
+        ``returns`` and ``heuristic_value``.
+        """
+        return self.apply_deferred(state, action)
 
     def resolve_passes(self, state: State) -> State:
         """Make all passes that ``apply_deferred`` has deferred; the result is the state that ``apply`` returns."""

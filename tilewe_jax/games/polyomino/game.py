@@ -120,6 +120,10 @@ class PolyominoGame(Game[State]):
         check_state(self, state)
         return rule_per_lane(rules.apply_deferred, self.config)(state, as_action(action))
 
+    def apply_in_playout(self, state: State, action: Action) -> State:
+        check_state(self, state)
+        return rule_per_lane(rules.apply_in_playout, self.config)(state, as_action(action))
+
     def resolve_passes(self, state: State) -> State:
         return rule_per_lane(rules.resolve_passes, self.config)(state)
 
@@ -143,7 +147,7 @@ class PolyominoGame(Game[State]):
 
     def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
         """Draw a placement of a large piece, see ``rules.sample_large``: cheap, and about as good as the heuristics."""
-        return rule_per_lane(rules.sample_large, self.config)(state, random_words(key, 2))
+        return rule_per_lane(rules.sample_large, self.config)(state, random_words(key, 3))
 
     def sample_actions(self, state: State, key: PRNGKeyArray, k: int) -> Int32[Array, "k"]:
         return rule_per_lane(rules.sample_several, self.config, count=k)(state, random_words(key, 1)[0])

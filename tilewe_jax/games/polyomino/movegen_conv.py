@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int32, UInt32
 from tilewe_jax.bits import pack_words, popcount, unpack_words
 from tilewe_jax.games.polyomino.boards import Board, Hand
 from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.movegen import union_size
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 from tilewe_jax.utils.loops import by_platform
 
@@ -24,6 +25,11 @@ _BLOCKED = 8
 def counts(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
     """Number of legal placements anchored in each word of the board."""
     return jnp.sum(popcount(placements(config, free, corners, hand)), axis=0, dtype=jnp.int32)
+
+
+def anchors(config: Config, free: Board, corners: Board, hand: Hand) -> Int32[Array, "words lanes"]:
+    """Number of cells in each word of the board that are the anchor of a legal placement."""
+    return union_size(list(placements(config, free, corners, hand)))
 
 
 def placements(config: Config, free: Board, corners: Board, hand: Hand) -> UInt32[Array, "orientations words lanes"]:

@@ -8,7 +8,7 @@ later, still shares them. For the same reason arrays are read at few offsets of 
 Functions of lanes, see ``tilewe_jax.lanes``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from tilewe_jax.games.polyomino.movegen import LocalBoards, Word
 from tilewe_jax.games.polyomino.pieces import MAX_PIECE_SIZE, ORIENTATIONS
 
 COUNT_GROUPS = 3
-"""Number of groups of pieces in ``counts``."""
+"""Number of groups of pieces in ``counts`` and ``anchors``."""
 TOTAL_SIZE = 7
 """Number of orientations that ``nth_placement`` counts together if it takes several ranks."""
 
@@ -46,13 +46,31 @@ def counts(
     color: Int32[Array, "lanes"],
 ) -> Int32[Array, "words lanes"]:
     """Number of legal placements of a colour anchored in each word of the board."""
+    totals = [popcount_sum(masks) for masks in _by_group(config, occupied, hands, color)]
+    return sum(totals[1:], start=totals[0])
+
+
+def anchors(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+) -> Int32[Array, "words lanes"]:
+    """Number of cells in each word of the board that are the anchor of a legal placement of a colour."""
+    return movegen.union_size([reduce(jnp.bitwise_or, masks) for masks in _by_group(config, occupied, hands, color)])
+
+
+def _by_group(
+    config: Config,
+    occupied: UInt32[Array, "colors words lanes"],
+    hands: UInt32[Array, "colors lanes"],
+    color: Int32[Array, "lanes"],
+) -> Iterator[list[Board]]:
+    """Yield the anchors of the legal placements of a colour by orientation, for each group of pieces."""
     free, corners, hand = lax.optimization_barrier(_planes(config, occupied, hands, color))
-    totals = []
     for orientations in _groups(config):
         own_free, own_corners, own_hand = lax.optimization_barrier((free, corners, hand))
-        masks = movegen.by_orientation(config, own_free, own_corners, own_hand, orientations)
-        totals.append(popcount_sum(list(masks.values())))
-    return sum(totals[1:], start=totals[0])
+        yield list(movegen.by_orientation(config, own_free, own_corners, own_hand, orientations).values())
 
 
 def _groups(config: Config) -> list[tuple[int, ...]]:

@@ -7,6 +7,7 @@ their last axis. ``game.py`` turns them into functions of one game.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int32, Shaped, UInt16, UInt32
 
-from tilewe_jax.bits import WORD_BITS, find_interval, kth_set_bit, popcount, popcount_sum, systematic_sample, uniform_below
+from tilewe_jax.bits import WORD_BITS, find_interval, kth_set_bit, popcount, systematic_sample, uniform_below
 from tilewe_jax.games.polyomino import movegen, movegen_conv, movegen_gpu
 from tilewe_jax.games.polyomino.boards import Board, Hand, pack, pick, planes, reach, words
 from tilewe_jax.games.polyomino.config import Config
@@ -32,6 +33,8 @@ Hands = UInt32[Array, "colors lanes"]
 Turn = tuple[Int32[Array, "lanes"], Bool[Array, "colors lanes"], UInt16[Array, "words lanes"]]
 """The fields of ``State`` that ``resolve_passes`` changes: ``current_color``, ``out``, ``legal_counts``."""
 
+_Counted = Literal["counts", "anchors"]
+"""Name of the function of a generator that counts: the legal placements in each word, or their anchors."""
 _MOVEGENS = {"bitboard": movegen, "conv": movegen_conv}
 
 
@@ -68,7 +71,7 @@ class State:
     """The colour to move; at the end the last colour that passed or was blocked."""
     legal_counts: UInt16[Array, "words *lanes"]
     """Number of legal placements of the current colour, by the word that holds their anchor; all zero at the end. A cache: it
-    decides whether the colour can move, and sampling starts from it."""
+    decides whether the colour can move, and sampling starts from it. After ``apply_in_playout`` the number of their anchors."""
 
 
 def initial(config: Config) -> dict[str, np.ndarray]:
@@ -127,8 +130,17 @@ def apply_deferred(config: Config, state: State, action: Int32[Array, "lanes"]) 
 
     After -1 a blocked colour to move passes, which makes one forced pass; other positions stay the same.
     """
-    placed = _place(config, state, action)
-    counts = legal_counts(config, placed.occupied, placed.hands, placed.current_color, placed.out)
+    return _count(config, _place(config, state, action), "counts")
+
+
+def apply_in_playout(config: Config, state: State, action: Int32[Array, "lanes"]) -> State:
+    """Like ``apply_deferred``, but ``legal_counts`` has the number of anchors in each word, which is cheaper to compute."""
+    return _count(config, _place(config, state, action), "anchors")
+
+
+def _count(config: Config, placed: State, what: _Counted) -> State:
+    """Complete the result of ``_place``."""
+    counts = legal_counts(config, placed.occupied, placed.hands, placed.current_color, placed.out, what)
     return replace(placed, legal_counts=counts)
 
 
@@ -198,7 +210,7 @@ def passes_at_once(config: Config, occupied: UInt32[Array, "colors words lanes"]
     color, out, _ = turn
     colors, lanes = out.shape
     each = jnp.repeat(jnp.arange(colors, dtype=jnp.int32), lanes)
-    counts = _counts_on_gpu(config, jnp.tile(occupied, colors), jnp.tile(hands, colors), each)
+    counts = _counts_on_gpu(config, "counts", jnp.tile(occupied, colors), jnp.tile(hands, colors), each)
     by_color = list(jnp.moveaxis(counts.reshape(-1, colors, lanes), 1, 0))
     can_move = [reduce(jnp.bitwise_or, list(count)) != 0 for count in by_color]
     is_out = list(out)
@@ -273,16 +285,16 @@ def nth_legal(config: Config, state: State, rank: Int32[Array, "k lanes"]) -> In
     return jnp.where(rank >= 0, action, -1)
 
 
-def sample_large(config: Config, state: State, bits: UInt32[Array, "two lanes"]) -> Int32[Array, "lanes"]:
+def sample_large(config: Config, state: State, bits: UInt32[Array, "three lanes"]) -> Int32[Array, "lanes"]:
     """Draw a placement of a large piece, or -1 if nothing can be placed.
 
-    A uniformly random legal placement decides the word of the board that holds the anchor. Of the placements that are anchored
-    in this word, the result is one of those with the most cells, each equally likely.
+    First a word of the board is drawn, in proportion to ``legal_counts``. Among the largest pieces that can be anchored in this
+    word, an anchor is drawn, and then an orientation with this anchor; each is equally likely.
 
     Args:
       config: the variant.
-      state: a position, possibly with deferred passes.
-      bits: two random words per lane.
+      state: a position, possibly with deferred passes or from ``apply_in_playout``.
+      bits: three random words per lane.
     """
     counts = [count.astype(jnp.int32) for count in state.legal_counts]
     total = sum(counts[1:], start=counts[0])
@@ -294,14 +306,26 @@ def sample_large(config: Config, state: State, bits: UInt32[Array, "two lanes"])
         return masks
 
     on_gpu = partial(movegen_gpu.placements_at, config) if config.movegen == "bitboard" else in_word
-    anchors = by_platform(in_word, on_gpu, state.occupied, state.hands, state.current_color, word)
-    sizes = {i: len(ORIENTATIONS[i].cells) for i in anchors}
-    number, largest = jnp.zeros_like(word), jnp.zeros_like(word)
-    for size in sorted(set(sizes.values())):
-        count = popcount_sum([mask for i, mask in anchors.items() if sizes[i] == size])
-        number, largest = jnp.where(count > 0, count, number), jnp.where(count > 0, size, largest)
-    large = {i: jnp.where(largest == sizes[i], mask, np.uint32(0)) for i, mask in anchors.items()}
-    orientation, bit = _nth_anchor(large, uniform_below(bits[1], number.astype(jnp.uint32)))
+    masks = by_platform(in_word, on_gpu, state.occupied, state.hands, state.current_color, word)
+    none = jnp.zeros_like(bits[0])
+    # Sets of orientations are packed into words, orientation i as bit i.
+    anchors, large = none, [none] * -(-len(ORIENTATIONS) // WORD_BITS)
+    for size in sorted({len(ORIENTATIONS[i].cells) for i in masks}):
+        of_size = [i for i in masks if len(ORIENTATIONS[i].cells) == size]
+        union = reduce(jnp.bitwise_or, [masks[i] for i in of_size])
+        anchors = jnp.where(union != 0, union, anchors)
+        members = [sum(1 << i % WORD_BITS for i in of_size if i // WORD_BITS == part) for part in range(len(large))]
+        large = [jnp.where(union != 0, np.uint32(member), others) for member, others in zip(members, large, strict=True)]
+    bit = kth_set_bit(anchors, uniform_below(bits[1], popcount(anchors).astype(jnp.uint32)))
+    anchored = [none] * len(large)
+    for i, mask in masks.items():
+        is_anchored = (mask >> bit.astype(jnp.uint32)) & np.uint32(1)
+        anchored[i // WORD_BITS] = anchored[i // WORD_BITS] | is_anchored << np.uint32(i % WORD_BITS)
+    drawn_from = [large & anchored for large, anchored in zip(large, anchored, strict=True)]
+    numbers = [popcount(orientations) for orientations in drawn_from]
+    rank = uniform_below(bits[2], sum(numbers[1:], start=numbers[0]).astype(jnp.uint32))
+    part, before = find_interval(numbers, rank)
+    orientation = part * WORD_BITS + kth_set_bit(pick(drawn_from, part), rank - before)
     return jnp.where(total > 0, orientation * config.cells + word * WORD_BITS + bit, -1)
 
 
@@ -383,27 +407,29 @@ def legal_counts(
     hands: UInt32[Array, "colors lanes"],
     color: Int32[Array, "lanes"],
     out: Bool[Array, "colors lanes"],
+    what: _Counted = "counts",
 ) -> UInt16[Array, "words lanes"]:
-    """Number of legal placements of a colour, by the word that holds their anchor, as in ``State.legal_counts``."""
-    counts = by_platform(partial(_counts, config), partial(_counts_on_gpu, config), occupied, hands, color)
+    """Number of legal placements of a colour, or of their anchors, by the word that holds the anchor; zero at the end."""
+    counts = by_platform(partial(_counts, config, what), partial(_counts_on_gpu, config, what), occupied, hands, color)
     return jnp.where(jnp.all(out, axis=0)[None], np.uint16(0), counts)
 
 
 def _counts(
-    config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, color: Int32[Array, "lanes"]
+    config: Config, what: _Counted, occupied: UInt32[Array, "colors words lanes"], hands: Hands, color: Int32[Array, "lanes"]
 ) -> UInt16[Array, "words lanes"]:
-    generator = _MOVEGENS[config.movegen]
+    count = getattr(_MOVEGENS[config.movegen], what)
     boards = materialize(lambda *args: planes(config, *args), occupied, hands, color)
-    counts: Array = materialize(lambda *args: generator.counts(config, *args).astype(jnp.uint16), *boards)
+    counts: Array = materialize(lambda *args: count(config, *args).astype(jnp.uint16), *boards)
     return counts
 
 
 def _counts_on_gpu(
-    config: Config, occupied: UInt32[Array, "colors words lanes"], hands: Hands, color: Int32[Array, "lanes"]
+    config: Config, what: _Counted, occupied: UInt32[Array, "colors words lanes"], hands: Hands, color: Int32[Array, "lanes"]
 ) -> UInt16[Array, "words lanes"]:
     if _MOVEGENS[config.movegen] is not movegen:
-        return _counts(config, occupied, hands, color)
-    return movegen_gpu.counts(config, occupied, hands, color).astype(jnp.uint16)
+        return _counts(config, what, occupied, hands, color)
+    counts: Array = getattr(movegen_gpu, what)(config, occupied, hands, color).astype(jnp.uint16)
+    return counts
 
 
 def by_player(config: Config, values: Shaped[Array, "colors *lanes"]) -> Shaped[Array, "players *lanes"]:
