@@ -59,6 +59,7 @@ def check(game: Game[Any], *, max_state_bytes: int | None = None, eager: bool = 
         "symmetries": lambda: check_symmetries(game, functions, history),
         "hidden information": lambda: check_hidden_information(game, functions, history),
         "heuristics": lambda: check_heuristics(game, functions, history),
+        "playouts": lambda: check_playouts(game, functions, history),
         "lookahead": lambda: check_lookahead(game, functions, history),
         "host form": lambda: check_host(game, functions, history),
     }
@@ -311,6 +312,24 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
         value = np.asarray(functions.heuristic_value(state))
         _require(np.all(value >= 0), "heuristic_value must not be negative")
         _require_close(value.sum(axis=1), 1, "heuristic_value must sum to 1")
+
+
+def check_playouts(game: Game[Any], functions: Any, history: History) -> None:
+    """Check that a playout by ``playout_action`` and ``apply_in_playout`` is a game: the same moves and ``apply`` agree."""
+    names = ["current_player", "is_terminal", "scores", "returns", "heuristic_value"]
+    choose, apply = (_compiled(jax.vmap(function)) for function in (game.playout_action, game.apply_in_playout))
+    exact = state = history[len(history) // 2][0]
+    for step in range(game.max_steps * game.num_players):
+        action = choose(state, jax.random.split(jax.random.key(step), BATCH))
+        chosen = np.asarray(action) >= 0
+        _require(np.all(functions.is_legal(exact, action)[chosen]), "playout_action is illegal after apply_in_playout")
+        exact, state = functions.apply_deferred(exact, action), apply(state, action)
+        for name in names:
+            is_same = np.array_equal(getattr(functions, name)(state), getattr(functions, name)(exact))
+            _require(is_same, f"{name} after apply_in_playout is not {name} after apply_deferred")
+        if np.all(functions.is_terminal(state)):
+            return
+    raise ConformanceError("a playout does not end")
 
 
 def check_lookahead(game: Game[Any], functions: Any, history: History) -> None:

@@ -150,6 +150,7 @@ def check_contract(game: Any) -> None:
     _check_function(game, "is_legal", flag, scalar)
     _check_function(game, "sample_action", scalar, key)
     _check_function(game, "playout_action", scalar, key)
+    _check_function(game, "apply_in_playout", state, scalar)
     _check_function(game, "is_truncated", flag)
     _check_function(game, "num_legal", scalar)
     _check_function(game, "scores", array(jnp.int32, game.num_players))

@@ -78,6 +78,9 @@ class Broken(TicTacToe):
     def playout_action(self, state, key):
         return jnp.where(self.fault == "playout_action", 0, super().playout_action(state, key)).astype(jnp.int32)
 
+    def apply_in_playout(self, state, action):
+        return super().apply_in_playout(state, jnp.where(self.fault == "apply_in_playout", -1, action).astype(jnp.int32))
+
     def scores(self, state):
         scores = super().scores(state)
         return scores.astype(jnp.float32) if self.fault == "scores" else scores
@@ -98,6 +101,7 @@ class Broken(TicTacToe):
         ("apply", "max_steps = 9"),
         ("heuristic_value", "heuristic_value must sum to 1"),
         ("playout_action", "playout_action returns 0, which is illegal"),
+        ("apply_in_playout", "current_player after apply_in_playout"),
         ("outcomes_of_actions", "outcomes_of_actions disagrees"),
     ],
 )

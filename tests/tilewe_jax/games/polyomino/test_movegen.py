@@ -37,7 +37,10 @@ def test_convolution_and_growth_agree(name: str, options: dict, positions: int) 
         cells = jnp.arange(packed.config.cells, dtype=jnp.uint32)
         inside = conv[jnp.maximum(action, 0) // packed.config.cells, (action % packed.config.cells) // 32]
         member = (inside >> (cells[action % packed.config.cells] % 32)) & 1 != 0
-        return jnp.any(conv != grown) | jnp.any(counts != state.legal_counts) | ((action >= 0) & ~member)
+        anchors = jax.lax.population_count(jnp.bitwise_or.reduce(conv, axis=0)).astype(jnp.uint16)
+        in_playouts = [game.apply_in_playout(state, jnp.int32(-1)).legal_counts for game in (packed, dense)]
+        wrong_counts = jnp.any(counts != state.legal_counts) | jnp.any(jnp.stack(in_playouts) != anchors[None])
+        return jnp.any(conv != grown) | wrong_counts | ((action >= 0) & ~member)
 
     def play(carry, key):
         state, wrong, compared = carry

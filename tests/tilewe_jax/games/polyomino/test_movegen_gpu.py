@@ -38,6 +38,8 @@ def test_both_generators_agree(name: str, options: dict, positions: int) -> None
         counts, total = by_word.astype(jnp.uint16), jnp.sum(by_word, axis=0)
         wrong = jnp.any(movegen_gpu.counts(config, occupied, hands, color) != by_word, axis=0)
         wrong = wrong | jnp.any(movegen_gpu.placements(config, *boards) != packed, axis=(0, 1))
+        anchors = popcount(jnp.bitwise_or.reduce(packed, axis=0))
+        wrong = wrong | jnp.any(movegen_gpu.anchors(config, occupied, hands, color) != anchors, axis=0)
         rank = (jax.random.bits(key, (RANKS, batch)) % jnp.maximum(total, 1).astype(jnp.uint32)[None]).astype(jnp.int32)
         action = movegen_gpu.nth_placement(config, counts, occupied, hands, color, rank)
         first = movegen_gpu.nth_placement(config, counts, occupied, hands, color, rank[0])
