@@ -16,8 +16,8 @@ from jaxtyping import Array, Bool, Float32, Int32
 from tilewe_jax.agents import Agent, AgentSpec
 from tilewe_jax.agents import agent as make_agent
 from tilewe_jax.agents import book as books
-from tilewe_jax.agents.analysis import RootReport, search_report
 from tilewe_jax.agents.book import DIGITS, Book, BookMove, BookPosition, PositionKey, key_text, key_words
+from tilewe_jax.agents.reports import RootReport, search_report
 from tilewe_jax.game import Game
 from tilewe_jax.settings import setting, validate
 
