@@ -31,6 +31,9 @@ from tilewe_jax.training import replay
 from tilewe_jax.training.replay import Positions
 from tilewe_jax.utils.files import replacing
 
+MIN_BATCH = 32
+"""When half of the games of a batch have ended, the other half goes on alone, if it has at least this many games."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -127,16 +130,22 @@ def play(game: Game[Any], settings: Settings, number: int, decide: Any) -> Posit
     key_init, key_plies, key = jax.random.split(jax.random.fold_in(jax.random.key(settings.seed), number), 3)
     state = jax.vmap(game.init)(jax.random.split(key_init, settings.batch))
     random_plies = jax.random.randint(key_plies, (settings.batch,), 0, settings.random_plies + 1, jnp.int32)
-    over, parts, games = jax.jit(jax.vmap(game.is_terminal)), list[Any](), list[Any]()
-    while not bool(jnp.all(over(state))):
+    is_terminal, parts, games = jax.jit(jax.vmap(game.is_terminal)), list[Any](), list[Any]()
+    last, played = jax.tree.map(np.array, state), np.arange(settings.batch)
+    while not (over := np.asarray(is_terminal(state))).all():
+        if len(over) >= 2 * MIN_BATCH and over.sum() >= len(over) // 2:
+            going_on = np.argsort(over, stable=True)[: -(-len(over) // 2)]
+            played, state = played[going_on], jax.tree.map(lambda leaf, rows=going_on: leaf[rows], state)
         keys = jax.random.split(jax.random.fold_in(key, len(parts)), settings.batch)
-        positions, kept, state = decide(state, jnp.int32(len(parts)), random_plies, keys)
-        positions, kept = jax.device_get((positions, kept))
+        positions, kept, state = decide(state, jnp.int32(len(parts)), random_plies[played], keys[played])
+        positions, kept, now = jax.device_get((positions, kept, state))
         parts.append(jax.tree.map(lambda leaf, kept=kept: leaf[kept], positions))
-        games.append(np.nonzero(kept)[0])
+        games.append(played[np.nonzero(kept)[0]])
+        for whole, part in zip(jax.tree.leaves(last), jax.tree.leaves(now), strict=True):
+            whole[played] = part
     all_positions: Positions[Any] = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     index: Any = np.concatenate(games).astype(np.int32)
-    returns, scores = jax.device_get(jax.jit(jax.vmap(lambda state: (game.returns(state), game.heuristic_value(state))))(state))
+    returns, scores = jax.device_get(jax.jit(jax.vmap(lambda state: (game.returns(state), game.heuristic_value(state))))(last))
     searched = np.asarray(all_positions.surprise)[:, None] >= 0
     return replace(
         all_positions,
