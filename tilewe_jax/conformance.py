@@ -315,7 +315,7 @@ def check_heuristics(game: Game[Any], functions: Any, history: History) -> None:
 
 
 def check_playouts(game: Game[Any], functions: Any, history: History) -> None:
-    """Check that a playout by ``playout_action`` and ``apply_in_playout`` is a game: the same moves and ``apply`` agree."""
+    """Check that the moves of a playout are legal, and that ``apply_in_playout`` agrees with ``apply_deferred``."""
     names = ["current_player", "is_terminal", "scores", "returns", "heuristic_value"]
     choose, apply = (_compiled(jax.vmap(function)) for function in (game.playout_action, game.apply_in_playout))
     exact = state = history[len(history) // 2][0]
