@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float32, Int32, UInt32
 
-from tilewe_jax.bits import popcount
+from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.games.polyomino import rules
 from tilewe_jax.games.polyomino.boards import BESIDE, Board, moved, neighbours, pick, planes_of, words
 from tilewe_jax.games.polyomino.config import Config
 from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
 from tilewe_jax.games.polyomino.host_heuristics import AREA_STEPS, PASS_LOGIT, POINTS_PER_LOGIT
-from tilewe_jax.games.polyomino.pieces import PIECE_NAMES
+from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
 
@@ -249,16 +249,20 @@ def _operands(
 def _counts(config: Config, placements: _Placements, boards: _Boards, axis: int = 0) -> list[Float32[Array, "rows columns"]]:
     """Return all ``Features`` except ``centrality``; arguments as in ``_operands``, and its results.
 
-    They are accumulated word by word, so that XLA fuses them into one loop without intermediate arrays.
+    They are sums over words of elementwise expressions, which XLA fuses into one loop without intermediate arrays.
     """
-    totals: list[Array] = []
-    for word in range(words(config)):
+    farthest = max(config.bit(cell) for orientation in ORIENTATIONS for cell in orientation.cells)
+    # A placement and its neighbours lie within ``span`` consecutive words. Of the words at distances of ``span``, at most one
+    # contains any of them, so the bits of these words are counted together.
+    span = 1 + -(-(farthest + 2 * config.size + 2) // WORD_BITS)
+
+    def counted(word: int) -> list[Array]:
         cells, edges, diagonals = (board[word] for board in placements)
         position = _Boards(*(jnp.expand_dims(board[word], axis) for board in boards))
         free, edges = position.free, edges & ~cells
         own_corners = free & position.corners
         new_corners = diagonals & free & ~(cells | edges | position.corners)
-        counted = [
+        return [
             cells & position.opponent_corners,
             cells & position.beside_opponent_corners,
             cells & position.near_opponent_corners,
@@ -274,9 +278,10 @@ def _counts(config: Config, placements: _Placements, boards: _Boards, axis: int 
             edges & own_corners,
             edges & free,
         ]
-        counts = [popcount(board) for board in counted]
-        totals = [total + count for total, count in zip(totals, counts, strict=True)] if totals else counts
-    return [total.astype(jnp.float32) for total in totals]
+
+    apart = [[counted(word) for word in range(first, words(config), span)] for first in range(min(span, words(config)))]
+    counts = [[popcount(reduce(jnp.bitwise_or, boards)) for boards in zip(*group, strict=True)] for group in apart]
+    return [sum(parts[1:], start=parts[0]).astype(jnp.float32) for parts in zip(*counts, strict=True)]
 
 
 def _boards(config: Config, state: State) -> _Boards:
