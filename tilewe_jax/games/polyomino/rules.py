@@ -307,25 +307,17 @@ def sample_large(config: Config, state: State, bits: UInt32[Array, "three lanes"
 
     on_gpu = partial(movegen_gpu.placements_at, config) if config.movegen == "bitboard" else in_word
     masks = by_platform(in_word, on_gpu, state.occupied, state.hands, state.current_color, word)
-    none = jnp.zeros_like(bits[0])
-    # Sets of orientations are packed into words, orientation i as bit i.
-    anchors, large = none, [none] * -(-len(ORIENTATIONS) // WORD_BITS)
-    for size in sorted({len(ORIENTATIONS[i].cells) for i in masks}):
-        of_size = [i for i in masks if len(ORIENTATIONS[i].cells) == size]
-        union = reduce(jnp.bitwise_or, [masks[i] for i in of_size])
-        anchors = jnp.where(union != 0, union, anchors)
-        members = [sum(1 << i % WORD_BITS for i in of_size if i // WORD_BITS == part) for part in range(len(large))]
-        large = [jnp.where(union != 0, np.uint32(member), others) for member, others in zip(members, large, strict=True)]
+    orientations = sorted(masks)
+    sizes = {i: len(ORIENTATIONS[i].cells) for i in orientations}
+    anchors, largest = jnp.zeros_like(bits[0]), jnp.zeros_like(word)
+    for size in sorted(set(sizes.values())):
+        union = reduce(jnp.bitwise_or, [masks[i] for i in orientations if sizes[i] == size])
+        anchors, largest = jnp.where(union != 0, union, anchors), jnp.where(union != 0, size, largest)
     bit = kth_set_bit(anchors, uniform_below(bits[1], popcount(anchors).astype(jnp.uint32)))
-    anchored = [none] * len(large)
-    for i, mask in masks.items():
-        is_anchored = (mask >> bit.astype(jnp.uint32)) & np.uint32(1)
-        anchored[i // WORD_BITS] = anchored[i // WORD_BITS] | is_anchored << np.uint32(i % WORD_BITS)
-    drawn_from = [large & anchored for large, anchored in zip(large, anchored, strict=True)]
-    numbers = [popcount(orientations) for orientations in drawn_from]
-    rank = uniform_below(bits[2], sum(numbers[1:], start=numbers[0]).astype(jnp.uint32))
-    part, before = find_interval(numbers, rank)
-    orientation = part * WORD_BITS + kth_set_bit(pick(drawn_from, part), rank - before)
+    anchored = [((masks[i] >> bit.astype(jnp.uint32)) & np.uint32(1)).astype(jnp.int32) for i in orientations]
+    numbers = [jnp.where(largest == sizes[i], number, 0) for i, number in zip(orientations, anchored, strict=True)]
+    index, _ = find_interval(numbers, uniform_below(bits[2], sum(numbers[1:], start=numbers[0]).astype(jnp.uint32)))
+    orientation = jnp.take(jnp.asarray(np.array(orientations, np.int32)), index, mode="clip")
     return jnp.where(total > 0, orientation * config.cells + word * WORD_BITS + bit, -1)
 
 
