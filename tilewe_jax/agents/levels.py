@@ -1,8 +1,8 @@
 """Named agents: ``level:N``, from beginner to strongest, and ``best``, the strongest search.
 
 Weak levels use few simulations and candidates and sample the action by value (``value_temperature``), so that they err in small
-things more than in large ones. Strong levels search more. A shipped network is the highest level if it beats the strongest
-search without a network.
+things more than in large ones. Strong levels search more. The highest level is the
+strongest search with many simulations if it beats the level before.
 
 Ratings are Elo among the levels of one game, 0 for the weakest, accurate to about 200 (300 in ``classic_2``). They are not
 comparable between games. ``tilewe-jax match level:1 level:2 ... --game GAME`` measures them.
@@ -76,8 +76,8 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "tilewe": _levels(_POLYOMINO, 0, 389, 636, 832, 909, 1162),
     "duo": _levels((*_POLYOMINO, BEST["duo"] + _MANY), 0, 985, 1487, 1537, 1892, 2193, 2379),
     "duo_official": _levels((*_POLYOMINO, BEST["duo_official"] + _MANY), 0, 985, 1484, 1795, 2079, 2354, 2751),
-    "classic": _levels(_POLYOMINO, 0, 562, 852, 947, 1166, 1331),
-    "classic_2": _levels(_POLYOMINO, 0, 1024, 1501, 1670, 2075, 2815),
+    "classic": _levels((*_POLYOMINO, BEST["classic"] + _MANY), 0, 562, 852, 947, 1166, 1331, 1500),
+    "classic_2": _levels((*_POLYOMINO, BEST["classic_2"] + _MANY), 0, 1024, 1501, 1670, 2075, 2815, 3000),
     "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4399),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }

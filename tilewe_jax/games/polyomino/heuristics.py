@@ -18,8 +18,7 @@ from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.games.polyomino import rules
 from tilewe_jax.games.polyomino.boards import BESIDE, Board, moved, neighbours, pick, planes_of, words
 from tilewe_jax.games.polyomino.config import Config
-from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
-from tilewe_jax.games.polyomino.host_heuristics import AREA_STEPS, PASS_LOGIT, POINTS_PER_LOGIT
+from tilewe_jax.games.polyomino.host_heuristics import AREA_STEPS, PASS_LOGIT, POINTS_PER_LOGIT, weight_table
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.rules import State
 from tilewe_jax.lanes import materialize
@@ -123,7 +122,7 @@ def weights(config: Config) -> np.ndarray:
     A weight is linear in the fraction of pieces that the mover has placed: row 0 is its value at the start of a game, row 1 its
     change until the end.
     """
-    table = TWO_COLOR_WEIGHTS if config.colors == 2 else MULTICOLOR_WEIGHTS
+    table = weight_table(config)
     return np.array([table[name] for name in WEIGHT_NAMES], np.float32).T
 
 

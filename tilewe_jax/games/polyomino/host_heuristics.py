@@ -6,7 +6,8 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
-from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TWO_COLOR_WEIGHTS
+from tilewe_jax.games.polyomino.config import Config
+from tilewe_jax.games.polyomino.heuristic_weights import MULTICOLOR_WEIGHTS, TEAM_WEIGHTS, TWO_COLOR_WEIGHTS
 from tilewe_jax.games.polyomino.host import Geometry, geometry
 from tilewe_jax.games.polyomino.pieces import ORIENTATIONS, PIECE_NAMES
 from tilewe_jax.games.polyomino.position import PolyominoPosition
@@ -42,13 +43,19 @@ def _outlines(size: int) -> list[_Outline]:
     return outlines
 
 
+def weight_table(config: Config) -> dict[str, tuple[float, float]]:
+    """Return the learned weights of a variant by name: the value at the start of a game, and its change until the end."""
+    if config.colors_per_player > 1:
+        return TEAM_WEIGHTS
+    return TWO_COLOR_WEIGHTS if config.colors == 2 else MULTICOLOR_WEIGHTS
+
+
 def heuristic_logits(position: PolyominoPosition, actions: Sequence[int]) -> list[float]:
     """Return the logits of legal actions, as ``heuristics.heuristic_logits`` on the device."""
     config, state, mover = position.config, position.position, position.current_color
     boards = state.geometry
     phase = (len(config.pieces) - state.hands[mover].bit_count()) / len(config.pieces)
-    table = TWO_COLOR_WEIGHTS if config.colors == 2 else MULTICOLOR_WEIGHTS
-    weights = {name: start + slope * phase for name, (start, slope) in table.items()}
+    weights = {name: start + slope * phase for name, (start, slope) in weight_table(config).items()}
     by_feature = [weights[name] for name in _FEATURES]
     by_piece = [weights[name] for name in PIECE_NAMES]
     plies = sum(len(config.pieces) - hand.bit_count() for hand in state.hands)
