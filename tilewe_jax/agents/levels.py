@@ -76,8 +76,8 @@ LEVELS: dict[str, tuple[Level, ...]] = {
     "tilewe": _levels(_POLYOMINO, 0, 389, 636, 832, 909, 1162),
     "duo": _levels((*_POLYOMINO, BEST["duo"] + _MANY), 0, 985, 1487, 1537, 1892, 2193, 2379),
     "duo_official": _levels((*_POLYOMINO, BEST["duo_official"] + _MANY), 0, 985, 1484, 1795, 2079, 2354, 2751),
-    "classic": _levels((*_POLYOMINO, BEST["classic"] + _MANY), 0, 562, 852, 947, 1166, 1331, 1500),
-    "classic_2": _levels((*_POLYOMINO, BEST["classic_2"] + _MANY), 0, 1024, 1501, 1670, 2075, 2815, 3000),
+    "classic": _levels((*_POLYOMINO, BEST["classic"] + _MANY), 0, 411, 553, 744, 863, 965, 1043),
+    "classic_2": _levels((*_POLYOMINO, BEST["classic_2"] + _MANY), 0, 739, 1450, 2160, 2560, 2816, 2893),
     "santorini": _levels(_SANTORINI, 0, 1010, 1399, 1820, 2108, 3144, 4399),
     "triominos": _levels(_TRIOMINOS, 0, 450, 666, 785),
 }
