@@ -1,8 +1,8 @@
 """Named agents: ``level:N``, from beginner to strongest, and ``best``, the strongest search.
 
 Weak levels use few simulations and candidates and sample the action by value (``value_temperature``), so that they err in small
-things more than in large ones. Strong levels search more. The highest level is the
-strongest search with many simulations if it beats the level before.
+things more than in large ones. Strong levels search more. The highest level is ``best`` with many simulations, if that beats
+the level before.
 
 Ratings are Elo among the levels of one game, 0 for the weakest, accurate to about 200 (300 in ``classic_2``). They are not
 comparable between games. ``tilewe-jax match level:1 level:2 ... --game GAME`` measures them.
