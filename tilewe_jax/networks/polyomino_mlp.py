@@ -262,6 +262,6 @@ def _numbers(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "numbers
 
 def _heuristic_weights(game: PolyominoGame, encoding: Encoding) -> Float32[Array, "weights"]:
     """Return the weights of the heuristics in this position."""
-    start, slope = np.array(list(game.heuristic_weights.values()), np.float32).T
+    start, slope = heuristics.weights(game.config)
     left = jnp.sum((encoding.hands[0] >> np.array(game.config.pieces, np.uint32)) & np.uint32(1))
     return jnp.asarray(start) + jnp.asarray(slope) * (1 - left.astype(jnp.float32) / len(game.config.pieces))
