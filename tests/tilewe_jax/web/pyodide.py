@@ -21,5 +21,7 @@ def unpacked_pyodide(folder: Path) -> Path:
         pytest.skip(f"npm cannot fetch Pyodide: {process.stderr.strip()[-200:]}")
     (packed,) = folder.glob("pyodide-*.tgz")
     with tarfile.open(packed) as file:
-        file.extractall(folder, filter="data")
+        # Python 3.11.3 and earlier have no filters.
+        file.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
+        file.extractall(folder)
     return folder / "package"
