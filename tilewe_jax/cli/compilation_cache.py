@@ -18,9 +18,6 @@ MAX_BYTES = 1 << 30
 _SETTINGS = {
     "JAX_COMPILATION_CACHE_MAX_SIZE": str(MAX_BYTES),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
-    # XLA logs an error whenever it loads a program for CPUs: it takes the compiler option "prefer-no-gather" for a missing
-    # feature of the CPU. Real features are part of the key.
-    "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 _PROGRAMS = "TILEWE_JAX_PROGRAMS"
 """``utils.programs.FOLDER``, whose module imports JAX."""
@@ -37,6 +34,9 @@ def enable() -> None:
     """
     if _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
         return
+    # XLA logs an error whenever it loads a program for CPUs: it takes the compiler option "prefer-no-gather" for a missing
+    # feature of the CPU. Real features are part of the key.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if given := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         if "://" not in given:  # a folder, not a bucket
             os.environ.setdefault(_PROGRAMS, str(Path(given) / "programs"))
