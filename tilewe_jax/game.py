@@ -309,10 +309,11 @@ class Game(ABC, Generic[State]):
 
     def best_sampled(self, state: State, key: PRNGKeyArray, k: int) -> Action:
         """Choose the best of ``k`` random legal actions by ``heuristic_logits``; -1 for a blocked player and at the end."""
-        actions = self.sample_actions(state, key, k)
-        best = jnp.argmax(jnp.where(actions >= 0, self.heuristic_logits(state, actions), -jnp.inf)).astype(jnp.int32)
-        # The sample is empty only if the player cannot move.
-        return jnp.where(actions[0] >= 0, actions[best], -1)
+        return self.best_action(state, self.sample_actions(state, key, k))
+
+    def best_action(self, state: State, actions: Int32[Array, "k"]) -> Action:
+        """Return the best of some legal actions by ``heuristic_logits``. Entries of -1 are ignored; -1 if there is no other."""
+        return actions[jnp.argmax(jnp.where(actions >= 0, self.heuristic_logits(state, actions), -jnp.inf))]
 
     def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
         """Choose a plausible action for a playout at random and at low cost; -1 for a blocked player and at the end.

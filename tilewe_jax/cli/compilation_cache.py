@@ -29,9 +29,9 @@ _SECONDS_TO_WRITE = 60.0
 def enable() -> None:
     """Enable the cache in ``folder()`` for this process and its children, before JAX is imported.
 
-    There is no cache if ``JAX_ENABLE_COMPILATION_CACHE`` is false or the folder is read-only. With a cache, false errors of XLA
-    are hidden. If ``JAX_COMPILATION_CACHE_DIR`` is set, the cache of JAX is configured already, and only the programs of
-    ``utils.programs`` are added to this folder.
+    Does nothing if ``JAX_ENABLE_COMPILATION_CACHE`` is false. Otherwise, hides false errors of XLA. If
+    ``JAX_COMPILATION_CACHE_DIR`` is set, the cache of JAX is configured already, and only the programs of
+    ``utils.programs`` are added to this folder. If ``folder()`` is read-only, nothing is kept.
     """
     if _is_false(os.environ.get("JAX_ENABLE_COMPILATION_CACHE", "true")):
         return

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, PRNGKeyArray
 
-from tilewe_jax.bits import WORD_BITS, popcount, systematic_sample
+from tilewe_jax.bits import WORD_BITS, popcount
 from tilewe_jax.chance import Chance
 from tilewe_jax.game import Action, ActionLike, Game, Policy, as_action, check_state
 from tilewe_jax.games.triominos import heuristics, observation, policies, rules
@@ -100,13 +100,8 @@ class TriominosGame(Game[State]):
     def playout_action(self, state: State, key: PRNGKeyArray) -> Action:
         """Choose the best by ``heuristic_logits`` among draw or pass and seven random placements; -1 at the end."""
         words = rules.legal_words(self.config, state)
-        word, placements = words[-1].astype(jnp.int32), words.at[-1].set(0)
-        draw_or_pass = jnp.where(word > 0, self.config.draw + word - 1, -1)
-        total = jnp.sum(popcount(placements), dtype=jnp.int32)
-        ranks = systematic_sample(random_words(key, 1)[0], total, 7)
-        actions = jnp.concatenate([draw_or_pass[None], rules.nth_action(self.config, state, placements, ranks)])
-        logits = jnp.where(actions >= 0, self.heuristic_logits(state, actions), -jnp.inf)
-        return actions[jnp.argmax(logits)]
+        placements = rules.sample_actions(self.config, state, words.at[-1].set(0), random_words(key, 1)[0], 7)
+        return self.best_action(state, jnp.concatenate([rules.draw_or_pass(self.config, words)[None], placements]))
 
     @property
     def num_compact(self) -> int:

@@ -91,16 +91,15 @@ def choose_action(
       key: PRNG key for ties.
     """
     words, bits = rules.legal_words(config, state), random_words(key, 1)[0]
-    draw_or_pass = words[-1]
+    draw_or_pass = rules.draw_or_pass(config, words)
     placements = words.at[-1].set(np.uint32(0))
     can_place = jnp.any(placements != 0)
-    is_drawing = (draw_or_pass == 1) & (~can_place | wants_draw(config, state))
+    is_drawing = (draw_or_pass == config.draw) & (~can_place | wants_draw(config, state))
     if weights is None:
         placed = rules.sample_action(config, state, placements, bits)
     else:
         placed = _best_placement(config, weights, state, jnp.where(is_drawing, np.uint32(0), placements), bits)
-    forced = jnp.where(draw_or_pass == 1, config.draw, jnp.where(draw_or_pass == 2, config.pass_, -1))
-    return jnp.where(is_drawing, config.draw, jnp.where(can_place, placed, forced)).astype(jnp.int32)
+    return jnp.where(is_drawing, config.draw, jnp.where(can_place, placed, draw_or_pass)).astype(jnp.int32)
 
 
 def _best_placement(

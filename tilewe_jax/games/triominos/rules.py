@@ -282,7 +282,20 @@ def action_of(
 
 def sample_action(config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""]) -> Action:
     """Draw one of the actions in ``words`` (see ``legal_words``) uniformly with 32 random bits; -1 if there is none."""
-    return nth_action(config, state, words, systematic_sample(bits, jnp.sum(popcount(words), dtype=jnp.int32), 1))[0]
+    return sample_actions(config, state, words, bits, 1)[0]
+
+
+def sample_actions(
+    config: Config, state: State, words: UInt32[Array, "legal_words"], bits: UInt32[Array, ""], count: int
+) -> Int32[Array, "count"]:
+    """Draw different actions in ``words`` uniformly; with fewer than ``count`` of them, all, then -1."""
+    return nth_action(config, state, words, systematic_sample(bits, jnp.sum(popcount(words), dtype=jnp.int32), count))
+
+
+def draw_or_pass(config: Config, words: UInt32[Array, "legal_words"]) -> Action:
+    """The action draw or pass in ``words`` (see ``legal_words``), which never have both; -1 for neither."""
+    word = words[-1].astype(jnp.int32)
+    return jnp.where(word > 0, config.draw + word - 1, -1)
 
 
 def nth_action(config: Config, state: State, words: UInt32[Array, "legal_words"], rank: Int32[Array, "k"]) -> Int32[Array, "k"]:

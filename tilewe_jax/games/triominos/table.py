@@ -210,7 +210,7 @@ def place(config: Config, table: Table, placed: Placed) -> Table:
     # New neighbours, neither taken nor in the frontier, join the frontier. The first reuses the slot of the placed tile, the
     # second takes the next unused slot. Only the first tile of a round has a third new neighbour.
     target, unused = slot, jnp.sum(table.placed_at >= 0, dtype=jnp.int16) + np.int16(2)
-    # The placed tile touches no far corner.
+    # The table before the placement has all tiles at the far corners, because the placed tile touches none of them.
     beyond = _beyond(config, table.placed_at, shown_numbers(config, table.orientation), nearby[:3])
     for k in range(3):
         is_new = ~jnp.any(is_nearby[k]) & (taken & np.int16(1 << k) == 0)

@@ -79,17 +79,15 @@ def test_features_of_actions() -> None:
 
 
 def test_playout_action_is_the_best_of_few_actions() -> None:
-    def look(state: Any, key: Any) -> tuple[Any, Any, Any]:
-        legal = GAME.legal_list(state, 8)
-        return GAME.playout_action(state, key), legal, GAME.heuristic_logits(state, legal)
+    def play(state: Any, key: Any) -> tuple[Any, Any]:
+        action, legal = GAME.playout_action(state, key), GAME.legal_list(state, 8)
+        return GAME.step(state, action), (action, GAME.num_legal(state), legal, GAME.heuristic_logits(state, legal))
 
-    step = jax.jit(jax.vmap(lambda state, key: (GAME.step(state, GAME.playout_action(state, key)), look(state, key))))
-    count = jax.jit(jax.vmap(GAME.num_legal))
+    step = jax.jit(jax.vmap(play))
     states = jax.jit(jax.vmap(GAME.init))(jax.random.split(jax.random.key(0), 32))
     num_legal = set()
     for ply in range(25):
-        counts = np.asarray(count(states))
-        states, (actions, legal, logits) = jax.device_get(step(states, jax.random.split(jax.random.key(ply + 1), 32)))
+        states, (actions, counts, legal, logits) = jax.device_get(step(states, jax.random.split(jax.random.key(ply + 1), 32)))
         for lane in np.flatnonzero(counts <= 8):
             if counts[lane] == 0:
                 assert actions[lane] == -1
